@@ -1,4 +1,4 @@
-"""What reading a step lightly costs on a CPU: `python -m bench.light_step [--no-black-box]`.
+"""What reading a step lightly costs on a CPU: `python -m bench.light_step`.
 
 An MLP of a quarter of a millisecond a step, one thread. Chunks of steps are timed in processor
 time of the thread, bare and watched by turns, and the lowest tenth is printed: what else the
@@ -29,6 +29,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--no-black-box", action="store_true")
+    parser.add_argument("--no-streaks", action="store_true", help="as if each step were different")
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -37,6 +38,7 @@ def main() -> int:
     budget.ALLOWANCE = 0.0
     # All steps but the first few are light.
     Budget.depth = lambda _, step: Depth.LIGHT if step > 3 else Depth.FULL  # type: ignore[method-assign]
+    Budget.next_deep = lambda _, step: step if args.no_streaks else 1 << 62  # type: ignore[method-assign]
     lowest(model, optimizer)
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(TURNS):

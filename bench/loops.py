@@ -128,18 +128,20 @@ def train(loop: Loop, mode: str, steps: int, warm: int, path: Path) -> dict[str,
 
     for number in range(warm):
         step(number)
-    size, chunks = max((steps - warm) // CHUNKS, 1), []
+    size, chunks, processor = max((steps - warm) // CHUNKS, 1), [], []
     for first in range(warm, warm + CHUNKS * size, size):
         if on_gpu:
             torch.cuda.synchronize()
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         for number in range(first, first + size):
             step(number)
         if on_gpu:
             torch.cuda.synchronize()
         chunks.append((time.perf_counter() - began) / size * 1e3)
+        processor.append((time.process_time() - busy) / size * 1e3)
     measured: dict[str, Any] = {
         "chunks": chunks,
+        "processor": processor,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "held": memory() - before,
     }

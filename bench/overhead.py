@@ -69,6 +69,12 @@ class Comparison:
         return 100 * self.added_ms / self.bare_ms
 
     @property
+    def processor_percent(self) -> float:
+        """The same in processor time, which other work on the machine changes least."""
+        bare, watched = (_typical(runs, "processor") for runs in (self.bare, self.watched))
+        return 100 * (watched / bare - 1)
+
+    @property
     def whole_percent(self) -> float:
         """What the whole training takes more, rare expensive steps included."""
         bare, watched = (
@@ -95,8 +101,8 @@ class Comparison:
         return (watched - bare) / self.watched[0]["parameters"]
 
 
-def _typical(runs: list[Measured]) -> float:
-    return statistics.median(statistics.median(run["chunks"]) for run in runs)
+def _typical(runs: list[Measured], what: str = "chunks") -> float:
+    return statistics.median(statistics.median(run[what]) for run in runs)
 
 
 def compare(loop: str, mode: str, turns: int, steps: int | None) -> Comparison:
@@ -133,6 +139,7 @@ def on_cpu(turns: int, steps: int | None) -> Iterator[Row]:
     """Yield the rows of the CPU."""
     made = compare("mlp", "watched", turns, steps)
     yield from overhead("MLP after the free seconds", made, 3)
+    yield Row("… in processor time", f"{made.processor_percent:+.1f} % of a typical step", "≤ 3 %")
     yield Row("… steps with a loss", f"{made.share('losses'):.1%}", "all")
     made = compare("transformer-cpu", "first", turns, steps)
     seconds = sum(made.bare[0]["chunks"]) / len(made.bare[0]["chunks"]) / 1e3

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 import holter
+from holter.watching.blackbox import kept_edits
 from holter.watching.budget import Budget
 from holter.watching.collectors import gradients
 from holter.watching.collectors.moments import Depth
@@ -28,7 +29,7 @@ def deep_net(layers: int) -> nn.Module:
     return nn.Sequential(*(part for block in blocks for part in block), nn.Linear(4, 2))
 
 
-def calls_of_a_step(path, layers: int) -> Counter[str]:
+def calls_of_a_step(path, layers: int, *, clips: bool = True) -> Counter[str]:
     """Count the calls of holter's functions in a light step that writes nothing."""
     model = deep_net(layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, foreach=True)
@@ -38,7 +39,8 @@ def calls_of_a_step(path, layers: int) -> Counter[str]:
     def step():
         optimizer.zero_grad()
         functional.cross_entropy(model(x), y).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if clips:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
     def count(frame, event, _):
@@ -56,10 +58,20 @@ def calls_of_a_step(path, layers: int) -> Counter[str]:
     return min(steps, key=Counter.total)
 
 
-def test_a_light_step_costs_the_same_whatever_the_size_of_the_model(tmp_path):
+def test_a_light_step_costs_the_same_whatever_the_size_of_the_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_edits, "_LOOK_SHARE", math.inf)  # or weights are looked at rarer
     small, large = calls_of_a_step(tmp_path / "a", 1), calls_of_a_step(tmp_path / "b", 40)
     assert large == small
-    assert large.total() < 140
+    assert large.total() < 115
+
+
+def test_a_light_step_that_goes_like_the_last_one_takes_few_calls(tmp_path, monkeypatch):
+    monkeypatch.setattr(Budget, "next_deep", lambda _, step: 1 << 62)
+    monkeypatch.setattr(kept_edits, "_LOOK_SHARE", 1e-9)  # weights are looked at once
+    small = calls_of_a_step(tmp_path / "a", 1, clips=False)
+    large = calls_of_a_step(tmp_path / "b", 40, clips=False)
+    assert large == small
+    assert large.total() < 35
 
 
 def test_a_light_step_makes_no_moments_and_no_readings(tmp_path):

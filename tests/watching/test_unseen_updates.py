@@ -1,5 +1,7 @@
 """Weights that no torch optimizer updates: steps, losses, gradients and updates are recorded."""
 
+import traceback
+
 import pytest
 import torch
 from torch import nn
@@ -332,3 +334,20 @@ def test_grad_beside_an_optimizer_that_has_not_stepped_yet_is_no_step(path):
         assert len(gradients) == len(truth.parameters)
         assert w.backwards == 0
         assert optimizer.param_groups
+
+
+def test_what_a_script_calls_is_tapped_once_however_often_models_are_followed(tmp_path):
+    depths = []
+
+    class Deep(nn.Linear):
+        def forward(self, x):
+            depths.append(len(traceback.extract_stack()))
+            return super().forward(x)
+
+    model = Deep(2, 1)
+    with holter.watch([], [], tmp_path / "run", quiet=True) as watch:
+        for _ in range(5):
+            watch.follow([model], [list(model.named_parameters())], by="The script")
+            model(torch.ones(1, 2))
+            watch.release()
+    assert len(set(depths)) == 1

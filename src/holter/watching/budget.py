@@ -22,6 +22,8 @@ _MEMORY = 0.9  # of the moving averages
 _RAREST = 1 << 14  # steps
 _INSTANT = 1e-9  # seconds, where nothing is left of a step without what the watch took
 _BUNCH = 16  # light steps
+_TRIALS = 12  # light steps with a fused launch whatever it costs, so that this is known
+_PLAIN = 32  # light steps of which one has no fused launch, as the measure of those that have
 
 
 class Budget:
@@ -40,15 +42,17 @@ class Budget:
         self._share = share
         self._spent = self._extra = self._alerts = self._elapsed = 0.0  # seconds
         self._unmeasured = 3  # steps, in which kernels are compiled and tables are made
-        self._light = [0, 0.0, 0.0]  # steps that are not yet learned from, their cost and length
+        self._light = 0, 0.0, 0.0  # steps that are not yet learned from, their cost and length
         self._prepared = 0.0  # seconds of light steps that prepared the next deeper one
         self._length: float | None = None  # of a step, without the watch
         self._costs: dict[Depth, float] = {}
         self._alert_until = -1
         self._due = {Depth.REGULAR: 0, Depth.FULL: 0}
+        self._next_due = 0  # the sooner of the two
         self.every = {Depth.REGULAR: 1, Depth.FULL: 1}  # steps that the share allows one of
         self._dense: float | None = None  # seconds of a light step with a fused launch
         self._dense_due, self.every_dense = 0, 1
+        self._dense_trials = _TRIALS
         self.is_generous = share is None or ALLOWANCE > 0  # everything is read
         self.is_on_gpu = False
 
@@ -59,18 +63,26 @@ class Budget:
         if step < _FIRST and self._is_affordable:
             return Depth.FULL
         due = self._due
-        if step < due[Depth.REGULAR] and step < due[Depth.FULL]:
+        if step < self._next_due:
             return Depth.LIGHT
         chosen = Depth.FULL if step >= due[Depth.FULL] else Depth.REGULAR
         for depth in due:
             if depth <= chosen:
                 due[depth] = step + self._gap(depth, step)
+        self._next_due = min(due.values())
         return chosen
+
+    def next_deep(self, step: int) -> int:
+        """Return the first step from one on that may be read more than lightly."""
+        if self.is_generous or step <= self._alert_until or step < _FIRST:
+            return step
+        return self._next_due
 
     def is_dense(self, step: int) -> bool:
         """Whether a light step has time for a fused launch on a GPU."""
-        if step < self._dense_due:
+        if step % _PLAIN == 0 or (step < self._dense_due and not self._dense_trials):
             return False
+        self._dense_trials = max(self._dense_trials - 1, 0)
         self._dense_due = step + self.every_dense
         return True
 
@@ -105,7 +117,10 @@ class Budget:
         if self._unmeasured:
             self._unmeasured -= 1
             return
-        steps, effort = 1, cost if effort is None else effort
+        if depth is Depth.LIGHT and not dense and not prepares:
+            self.account_light(cost, length)
+            return
+        effort = cost if effort is None else effort
         if prepares:
             self._elapsed += length + cost
             self._spent += effort
@@ -116,21 +131,26 @@ class Budget:
             self._spent -= self._prepared
             cost, effort, self._prepared = cost + self._prepared, effort + self._prepared, 0.0
         if dense:
-            self._dense = _average(self._dense, cost)
-        elif depth is Depth.LIGHT:  # many and much alike: learned from in bunches
-            light = self._light
-            light[0] += 1
-            light[1] += cost
-            light[2] += length
-            if light[0] < _BUNCH:
-                return
-            steps, cost, length = _BUNCH, light[1] / _BUNCH, light[2] / _BUNCH
-            self._light, effort = [0, 0.0, 0.0], cost
+            self._dense = cost
+        else:
+            self._costs[depth] = _average(self._costs.get(depth), cost)
+        self._learn(1, cost, length, effort)
+
+    def account_light(self, cost: float, length: float, steps: int = 1) -> None:
+        """Learn what light steps cost: there are many, much alike, learned from in bunches."""
+        before = self._light
+        steps, cost, length = before[0] + steps, before[1] + cost, before[2] + length
+        if steps < _BUNCH:
+            self._light = steps, cost, length
+            return
+        self._light, cost, length = (0, 0.0, 0.0), cost / steps, length / steps
+        self._costs[Depth.LIGHT] = _average(self._costs.get(Depth.LIGHT), cost)
+        self._learn(steps, cost, length, cost)
+
+    def _learn(self, steps: int, cost: float, length: float, effort: float) -> None:
         self._elapsed += steps * (length + cost)
         self._spent += steps * effort
         self._length = _average(self._length, length)
-        if not dense:
-            self._costs[depth] = _average(self._costs.get(depth), cost)
         if self._share is not None:
             self.is_generous = self._spent < self._allowance
             if not self.is_generous:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from holter.watching.collectors.roster import Model
+from holter.watching.nodes import number_of, reaches_back
 from holter.watching.passes import EvaluatedData
 from holter.watching.taps import TappedLoss
 
@@ -16,6 +17,7 @@ class EvaluatedLoss(NamedTuple):
     call: TappedLoss  # without its graph
     data: EvaluatedData
     items: Tensor | float | None = None  # that the script divides its sum by, where it says so
+    from_training: bool = False  # its predictions are outputs of a forward call of the training
 
 
 class Evaluation:
@@ -30,13 +32,26 @@ class Evaluation:
         self.was_validated = False  # a validation loss was seen
         self._was_evaluated = False  # a model was put into eval mode
         # The last call of each loss function; one of each, because predictions may be large.
-        self._undecided: dict[str, EvaluatedLoss] = {}
+        self.undecided: dict[str, EvaluatedLoss] = {}  # until the next backward
         self._modes: dict[int, bool] = {}
+        self._last_trained = -1  # number of the newest node of the last backward
 
-    @property
-    def has_undecided(self) -> bool:
-        """Whether a loss waits for the next backward."""
-        return bool(self._undecided)
+    def trained(self, roots: Sequence[Tensor]) -> None:
+        """See what backward is called on."""
+        for root in roots:
+            if root.grad_fn is not None:
+                self._last_trained = number_of(root.grad_fn)
+
+    def is_from_training(self, call: TappedLoss) -> bool:
+        """Return whether the predictions of a loss were made before the last backward began.
+
+        They are outputs of the forward call that was trained on, in train mode: a script may keep
+        them to compute a validation loss from the rows of other samples.
+        """
+        prediction = call.arguments.get("input")
+        if not call.has_graph or self._last_trained < 0 or not isinstance(prediction, Tensor):
+            return False
+        return reaches_back(prediction, self._last_trained)
 
     @property
     def is_blind(self) -> bool:
@@ -57,11 +72,11 @@ class Evaluation:
 
     def postpone(self, loss: EvaluatedLoss) -> EvaluatedLoss | None:
         """Keep a loss until it is decided; return the one that it proves a validation loss."""
-        before = self._undecided.pop(loss.call.function, None)
-        self._undecided[loss.call.function] = loss
+        before = self.undecided.pop(loss.call.function, None)
+        self.undecided[loss.call.function] = loss
         return before
 
     def take_undecided(self) -> list[EvaluatedLoss]:
         """Return the losses that are to be decided now."""
-        losses, self._undecided = list(self._undecided.values()), {}
+        losses, self.undecided = list(self.undecided.values()), {}
         return losses

@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from holter.record.events import HandwrittenLoss
+from holter.record.writer import Row
 from holter.watching.blackbox.box import BlackBox
 from holter.watching.collectors import Collector
 from holter.watching.collectors.calls import silence
@@ -30,6 +31,7 @@ from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
 from holter.watching.shield import Shield, shielded
 from holter.watching.stepping import Stepper
+from holter.watching.streak import Streak
 
 
 class Scout(Protocol):
@@ -47,7 +49,7 @@ class Scout(Protocol):
     def after_unseen_backward(self, known: set[int], leaves: Callable[[], list[Tensor]]) -> None:
         """A backward has ended, and no torch optimizer is watched.
 
-        `known` are the identities of parameters that are watched all the same; `leaves` finds the
+        `known` are the identities of parameters that are watched nevertheless; `leaves` finds the
         tensors that this backward gave gradients.
         """
 
@@ -62,9 +64,10 @@ class Loop:
         *,
         budget: float | None,
     ) -> None:
+        chosen = list(collectors)
         self.recorder = recorder
         self.shield = Shield(recorder)
-        self.stepper = Stepper(recorder, collectors, budget=budget, shield=self.shield)
+        self.stepper = Stepper(recorder, chosen, budget=budget, shield=self.shield)
         self.evaluation = Evaluation()
         self.passes = Passes()
         self.schedules = Schedules()
@@ -73,6 +76,14 @@ class Loop:
         self._reads_graphs = True
         self._handwritten: set[str] = set()  # loss functions that the script computes itself
         self._frames = Frames()
+        self.streak = Streak(
+            recorder,
+            self.stepper,
+            self.shield,
+            self.evaluation,
+            black_box=lambda: self.black_box,
+            collectors=[each for each in chosen if isinstance(each, LightCollector)],
+        )
         self.has_called_loss = False  # a torch loss function, since the last backward
         self.loss_function = ""  # the last torch loss function that was trained with
         self.at_epoch: list[
@@ -84,6 +95,7 @@ class Loop:
 
     def renew(self, roster: Roster) -> None:
         """Continue with another roster; what was seen of the open step stays seen."""
+        self.streak.settle()
         self.stepper.renew(roster)
         self.shield.is_on_cuda = any(parameter.is_cuda for parameter in roster.parameters)
         self.evaluation.look_at(roster.models)
@@ -131,6 +143,7 @@ class Loop:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Record nothing while it lasts: what torch tells is no part of the training."""
+        self.streak.settle()
         before = self.shield.is_closed, self.black_box
         self.shield.is_closed, self.black_box = True, None
         try:
@@ -183,7 +196,7 @@ class Loop:
 
     def validation_loss(self, loss: EvaluatedLoss) -> None:
         """Publish the loss of a validation batch."""
-        call, data, items = loss
+        call, data, items, from_training = loss
         self.evaluation.was_validated = True
         self.stepper.lane.tell(self.stepper.lane.at_validation)
         news = data.news()
@@ -199,6 +212,7 @@ class Loop:
             "train" if data.is_trained_on else data.split,
             self.stepper.roster,
             items,
+            from_training,
         )
         self.stepper.publish(moment)
 
@@ -216,3 +230,23 @@ class Loop:
                 " validation losses computed by hand are not recorded."
             )
         return spots
+
+
+class OtherProcesses:
+    """Evaluation passes of a process whose children train: after them, and none before."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._evaluated_before = False
+
+    def note_start(self) -> None:
+        """Note that the script starts a process which may train, after what was evaluated."""
+        self._evaluated_before |= self._loop.evaluation.was_validated
+
+    def evaluated_after(self) -> list[Row]:
+        """Return what was read of evaluation passes since the other processes have trained.
+
+        Nothing if this one has evaluated before that, too: the passes would be mixed.
+        """
+        self._loop.decide(training=False)
+        return [] if self._evaluated_before else self._loop.stepper.evaluated()

@@ -14,7 +14,8 @@ class LossScale:
 
     def __init__(self) -> None:
         self._scaler: Callable[[], GradScaler | None] = lambda: None
-        self._products: list[tuple[Tensor, Tensor]] = []  # scaled losses and what they were
+        self.products: list[tuple[Tensor, Tensor]] = []  # scaled losses and what they were
+        self.is_touched = False  # there is something to forget when the step ends
         self._in_use = False  # backward of the open step was called on a scaled loss
         self._divided: set[int] = set()
         self._found_inf: Tensor | None = None
@@ -22,23 +23,24 @@ class LossScale:
     def multiplied(self, scaler: GradScaler, loss: Tensor, product: Tensor) -> None:
         """A loss was scaled."""
         self._scaler = weakref.ref(scaler)
-        self._products = [*self._products[-7:], (product, loss)]
+        self.products = [*self.products[-7:], (product, loss)]
 
     def divided(self, optimizer: Optimizer) -> None:
         """The gradients of an optimizer are free of the scale from here on."""
         self._divided.add(id(optimizer))
+        self.is_touched = True
 
     def without(self, root: Tensor) -> Tensor:
         """The loss that a root of backward stands for."""
-        for product, loss in self._products:
+        for product, loss in self.products:
             if product is root:
-                self._in_use = True
+                self._in_use = self.is_touched = True
                 return loss
         return root
 
     def backward_began(self) -> None:
         """Scaled losses are of no further interest."""
-        self._products.clear()
+        self.products.clear()
 
     def of(self, optimizer: Optimizer | None, device: torch.device) -> Tensor | None:
         """The scale that the gradients of an optimizer carry; None where they carry none."""
@@ -60,6 +62,7 @@ class LossScale:
     def step_begins(self, optimizer: Optimizer) -> None:
         """A fused optimizer is stepped even if the scaler skips it: it looks at a flag itself."""
         self._found_inf = vars(optimizer).get("found_inf")
+        self.is_touched |= self._found_inf is not None
 
     def skipped(self, *, unseen: bool) -> Tensor | float:
         """Whether the step was skipped: its hooks were not called, or the flag is set."""
@@ -67,5 +70,6 @@ class LossScale:
 
     def step_ended(self) -> None:
         """The next step begins without a scale."""
-        self._in_use, self._found_inf = False, None
+        self._in_use = self.is_touched = False
+        self._found_inf = None
         self._divided.clear()

@@ -33,16 +33,14 @@ class Publisher:
         self._collectors, self._fail, self._event = list(collectors), fail, event
         self._asleep: frozenset[Collector] = frozenset()
         self._known: dict[frozenset[Collector], Listening] = {}  # by who is asleep
+        # For each depth of a step, the moments that somebody listens to, or wakes at.
+        self.heard: Listening = {}
         self._sleep(collector for collector in self._collectors if collector.wakes_at)
         self._readings: list[Reading] = []
         self._tallies: list[Tally] = []
         self._timers: list[tuple[Any, Any]] = []
         self._timers_ahead: list[tuple[Any, Any]] = []  # around work for the step after this one
         self._hook_time = 0.0
-
-    def hears(self, kind: type, depth: Depth) -> bool:
-        """Whether anybody listens to such a moment in a step of this depth, or wakes at it."""
-        return kind in self._listening[depth]
 
     @property
     def has_readings(self) -> bool:
@@ -57,7 +55,7 @@ class Publisher:
         kind = type(moment)
         if kind in self._wakers:
             self._wake(kind)
-        listening = self._listening[depth].get(kind, ())
+        listening = self.heard[depth].get(kind, ())
         moment_comes()
         timed = on_gpu and depth > Depth.LIGHT and bool(listening) and kind not in _SHORT
         began = _gpu_event() if timed else None
@@ -114,7 +112,7 @@ class Publisher:
         listening = self._known.get(asleep)
         if listening is None:
             listening = self._known[asleep] = _by_depth(self._collectors, asleep)
-        self._listening = listening
+        self.heard = listening
         self._wakers = {kind for collector in asleep for kind in collector.wakes_at}
 
 

@@ -39,7 +39,7 @@ from holter.watching.stats import Packed
 DELAY = 0.1  # seconds that the first step of a bunch waits at most
 _DELAY_ON_DEVICE = 0.5  # the same where its readings are on a device: to fetch them costs more
 _MANY = 64  # steps of a bunch whose readings are on a device
-_LOOK = 16  # steps whose losses are looked at together: no more than lie between two snapshots
+LOOK = 16  # steps whose losses are looked at together: no more than lie between two snapshots
 SEEN = frozenset(
     (
         *(LOSS, LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE, GRAD_TOTAL_NORM, WEIGHT_NORM),
@@ -111,6 +111,7 @@ class Recorder:
         self._walls: list[float] = []
         self._rows: list[list[Any]] = []
         self._wide: list[Sequence[tuple[Wide, Tensor]]] = []
+        self.last_row: list[Any] | None = None  # of a light step on the host
         self._looked = 0  # rows of the bunch whose losses were looked at
         self._is_on_device = False
         self._writer = _open(path, rank=rank, environment=environment, resume=resume)
@@ -152,6 +153,7 @@ class Recorder:
             self._columns, self._losses = len(row.layout), places_of(row.layout, LOSS)
         on_device = row.is_on_device
         values, wide = row.take()
+        self.last_row = None if on_device else values
         now = time.time()
         self._steps.append(step)
         self._walls.append(now)
@@ -167,8 +169,24 @@ class Recorder:
         delay = _DELAY_ON_DEVICE if self._is_on_device else DELAY
         if full or not is_finite or now - self._walls[0] > delay:
             return self._send_bunch() and is_finite
-        fine = len(self._rows) - self._looked < _LOOK or self._is_on_device or self._look()
+        fine = len(self._rows) - self._looked < LOOK or self._is_on_device or self._look()
         return self._write_arrived() and fine if self._under_way else fine
+
+    def write_rows(self, first: int, walls: Sequence[float], rows: Floats) -> bool:
+        """Write rows of light steps from one on, whose losses are looked at by others.
+
+        Return False if something odd has arrived.
+        """
+        fine = self._send_bunch()
+        assert self._lane is not None
+        layout = [(signal.name, owners) for signal, owners in self._lane.row.layout]
+        steps = range(first, first + len(walls))
+        self._writer.write_many("steps", steps, walls, layout, rows)
+        return fine
+
+    def look(self) -> bool:
+        """Look at the losses of light steps that are still to be; return False for an odd one."""
+        return self._is_on_device or self._look()
 
     def write_step(
         self,
@@ -184,6 +202,7 @@ class Recorder:
         the device time between `timers` is known, too, and `settle` returns what the step cost.
         """
         step, self.step = self.step, self.step + 1
+        self.last_row = None
         fine = self._send_bunch()
         values, wide = row.take()
         tensors = [value for value in values if isinstance(value, Tensor)]
@@ -247,12 +266,14 @@ class Recorder:
         fine, lane = True, self._lane
         assert lane is not None
         width = len(lane.row)
-        arrived = iter(bunch.packed.unpack())
+        values = bunch.packed.unpack()
+        arrived = iter(values)
         records: dict[Wide, tuple[list[int], list[float], list[Floats]]] = {}
         for step, wall, row, wide in zip(
             bunch.steps, bunch.walls, bunch.rows, bunch.wide, strict=True
         ):
-            to_host(row, arrived)
+            if values:  # of a device
+                to_host(row, arrived)
             for kind, _ in wide:
                 steps, walls, read = records.setdefault(kind, ([], [], []))
                 steps.append(step)

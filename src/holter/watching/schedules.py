@@ -1,6 +1,7 @@
 """The learning-rate schedulers of a training, and how each is set up."""
 
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from holter.record.events import RateCut, SchedulerSeen
 
 Scheduler = lr_scheduler.LRScheduler
 
+_GIVEN = 32  # metrics that a scheduler was given, which are kept until it cuts
 _HORIZONS = ("T_max", "total_steps", "total_iters", "T_0")  # where schedulers keep their length
 
 
@@ -22,43 +24,53 @@ class Schedules:
 
     def __init__(self) -> None:
         self._known: weakref.WeakSet[Scheduler] = weakref.WeakSet()
-        self._waiting: list[tuple[SchedulerSeen, weakref.ref[Scheduler]]] = []
+        # Those that were stepped before any optimizer.
+        self.waiting: list[tuple[SchedulerSeen, weakref.ref[Scheduler]]] = []
         self._calls: weakref.WeakKeyDictionary[Scheduler, int] = weakref.WeakKeyDictionary()
+        self._given: weakref.WeakKeyDictionary[Scheduler, deque[float]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._rates: weakref.WeakKeyDictionary[Scheduler, float] = weakref.WeakKeyDictionary()
 
-    @property
-    def are_waiting(self) -> bool:
-        """Whether a scheduler was stepped before any optimizer."""
-        return bool(self._waiting)
+    def stepped(
+        self, scheduler: Scheduler, *, trained: bool, at: object = None
+    ) -> SchedulerSeen | None:
+        """A scheduler was stepped, after an update or before all; its facts, if they are due.
 
-    def stepped(self, scheduler: Scheduler, *, trained: bool) -> SchedulerSeen | None:
-        """A scheduler was stepped, after an update or before all; its facts, if they are due."""
+        One that is told where it is `at`, as in `step(epoch + part)`, loses no value by its order.
+        """
         if scheduler in self._known:
-            if self._waiting and scheduler in self._calls:
+            if self.waiting and scheduler in self._calls:
                 self._calls[scheduler] += 1
             return None
         self._known.add(scheduler)
         optimizer = getattr(scheduler, "optimizer", None)
-        if trained or getattr(optimizer, "_opt_called", False):  # as torch itself keeps it
+        called = getattr(optimizer, "_opt_called", False)  # as torch itself keeps it
+        if trained or called or at is not None:
             return facts(scheduler)
         self._calls[scheduler] = 1
-        self._waiting.append((facts(scheduler), weakref.ref(scheduler)))
+        self.waiting.append((facts(scheduler), weakref.ref(scheduler)))
         return None
 
     def cut(self, scheduler: Scheduler, metric: object) -> RateCut | None:
         """The cut that a scheduler has made for a metric that did not improve, or None."""
         if not isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
             return None
+        # Torch has read the metric, so it is not waited for.
+        value = float(metric)  # type: ignore[arg-type]
+        given = self._given.setdefault(scheduler, deque(maxlen=_GIVEN))
+        given.append(value)
         rate = max(map(float, scheduler.get_last_lr()))
         before, self._rates[scheduler] = self._rates.get(scheduler), rate
         if before is None or rate >= before:
             return None
-        # Torch has read the metric, so it is not waited for.
-        return RateCut(scheduler.mode, float(metric), before, rate)  # type: ignore[arg-type]
+        event = RateCut(scheduler.mode, value, before, rate, tuple(given))
+        given.clear()
+        return event
 
     def began(self) -> Iterator[SchedulerSeen]:
         """An optimizer was stepped: the facts of all schedulers that have waited for it."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         for schedule, reference in waiting:
             scheduler = reference()
             early = scheduler is not None and self._calls.get(scheduler) == 1

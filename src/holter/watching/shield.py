@@ -2,11 +2,10 @@
 
 import functools
 import math
-import os
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter, thread_time
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import torch
@@ -14,6 +13,7 @@ import torch
 from holter.record.events import HolterFailed
 from holter.record.notices import tell
 from holter.watching.collectors.lane import Clock
+from holter.watching.forks import home
 from holter.watching.recorder import Recorder
 
 _P = ParamSpec("_P")
@@ -39,7 +39,7 @@ class Cost:
         self.spent -= seconds
         self.ahead += seconds
 
-    def step_ended(self, *, is_generous: bool) -> None:
+    def step_ended(self, is_generous: bool) -> None:
         """Begin the next step with what was spent on it ahead."""
         self.spent, self.ahead, self.effort = self.ahead, 0.0, 0.0
         self.is_generous = is_generous
@@ -54,8 +54,10 @@ class Shield:
         self.notes: list[str] = []  # what could not be recorded; reports show it
         self.is_closed = False
         self.is_busy = False  # inside a call: what holter itself makes torch do is not recorded
-        self.process = os.getpid()
+        self.home = home()
         self.is_on_cuda = False  # what is watched
+        self.calls = 0  # of shielded methods
+        self.settle: Callable[[], None] | None = None  # what has to be done before any other
         self.entry = 0.0  # seconds that a call costs beside those it can measure of itself
         self._recorder = recorder
         self.entry = _entry(self)
@@ -99,25 +101,28 @@ def shielded(
     @functools.wraps(method)
     def guarded(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
         shield = self.shield
-        if shield.is_closed or shield.is_busy or os.getpid() != shield.process:
+        if shield.is_closed or shield.is_busy or shield.home.is_left:
             return
         if shield.is_on_cuda and shield.is_capturing():
             return
-        cost = shield.cost
-        shield.clock.entered = began = time.perf_counter()
-        busy = time.thread_time() if cost.is_generous else 0.0
+        cost, clock = shield.cost, shield.clock
+        clock.entered = began = perf_counter()
+        busy = thread_time() if cost.is_generous else 0.0
         shield.is_busy = True
+        shield.calls += 1
+        if shield.settle is not None:
+            shield.settle()
         try:
             method(self, *args, **kwargs)
         except Exception as error:
             shield.fail(method.__name__, error)
         finally:
             shield.is_busy = False
-            spent = time.perf_counter() - began + shield.entry
+            spent = perf_counter() - began + shield.entry
             cost.spent += spent
-            shield.clock.spent += spent
+            clock.spent += spent
             if busy:
-                cost.effort += time.thread_time() - busy
+                cost.effort += thread_time() - busy
 
     return guarded
 
@@ -138,9 +143,9 @@ def _entry(shield: Shield) -> float:
     nothing, lowest = _Nothing(shield), math.inf
     for _ in range(_TRIALS):
         shield.cost = Cost(is_generous=False)
-        began = time.perf_counter()
+        began = perf_counter()
         for _ in range(_TRIALS):
             nothing.happens()
-        lowest = min(lowest, time.perf_counter() - began - shield.cost.spent)
+        lowest = min(lowest, perf_counter() - began - shield.cost.spent)
     shield.cost = Cost()
     return _WAYS * max(lowest, 0.0) / _TRIALS

@@ -5,14 +5,20 @@ import zlib
 from collections.abc import Iterable
 
 import torch
+from torch import Tensor
 
-from holter.record.signals import TIME_DEVICE_IDLE, WATCH_TIME
+from holter.record.format import Floats
+from holter.record.signals import TIME_DEVICE_IDLE, VAL_ACCURACY, VAL_LOSS, WATCH_TIME
+from holter.record.writer import Row
+from holter.watching.arrivals import on_host
 from holter.watching.budget import Budget
 from holter.watching.collectors import STEP, Collector
 from holter.watching.collectors.lane import ABSENT, Lane, LightCollector
 from holter.watching.collectors.moments import (
     AfterUpdate,
     Attended,
+    BackwardBegins,
+    BeforeUpdate,
     Depth,
     GradientsReady,
     Joined,
@@ -27,6 +33,8 @@ from holter.watching.loss_scale import LossScale
 from holter.watching.publishing import Publisher
 from holter.watching.recorder import Recorder, Settle
 from holter.watching.shield import Shield
+from holter.watching.stats import Packed
+from holter.watching.step_lengths import StepLengths
 from holter.watching.steps import OpenStep
 
 _OF_FORWARD = (
@@ -36,6 +44,8 @@ _OF_FORWARD = (
     Rectified,
 )  # moments that come before a backward
 
+_OF_EVERY_STEP = (BackwardBegins, GradientsReady, BeforeUpdate, AfterUpdate, StepEnds)
+_EVALUATED = (VAL_LOSS, VAL_ACCURACY)
 _FORGETTING = 0.2  # of the average of whether the GPU waits, at each look
 
 
@@ -58,6 +68,7 @@ class Stepper:
         self.open = OpenStep()
         self.loss_scale = LossScale()
         self.device = torch.device("cpu")  # of the first parameter
+        self._is_on_gpu = False
         light = [c for c in chosen if isinstance(c, LightCollector)]
         self.lane = Lane(light, shield.fail, shield.clock)
         self.lane.share, self.lane.event = budget, recorder.event
@@ -65,13 +76,17 @@ class Stepper:
         self.lane.salt = zlib.crc32(str(recorder.path.absolute()).encode())
         self._recorder, self._budget, self._shield = recorder, Budget(budget), shield
         deep = [c for c in chosen if isinstance(c, Collector)]
-        self._publisher = Publisher(deep, shield.fail, recorder.event)
-        self.listens_to = self._publisher.hears  # as it is, because it is asked at every step
+        self.publisher = Publisher(deep, shield.fail, recorder.event)
         self._time = self.lane.places(WATCH_TIME)[STEP]
         self._idle_at = self.lane.places(TIME_DEVICE_IDLE)[STEP]
-        self._idle = 1.0  # how often the GPU waits for the host; without one, it always would
+        self._lost: float | None = None  # seconds of a light step that the GPU waits for the host
         self._next_dense = False  # the step after the open one has time for a fused launch
+        self._lengths = StepLengths()  # on a GPU
         recorder.follow(self.lane)
+
+    def listens_to(self, kind: type, depth: Depth) -> bool:
+        """Whether a collector listens to such a moment in a step of this depth, or wakes at it."""
+        return kind in self.publisher.heard[depth]
 
     @property
     def coming_step(self) -> int:
@@ -83,16 +98,24 @@ class Stepper:
         """Whether an optimizer has stepped since this recording began."""
         return self._recorder.steps > 0 or self.open.is_updated
 
+    def evaluated(self) -> list[Row]:
+        """Return what was read of evaluation passes since the last step."""
+        self.publish(StepEnds([], in_eval=True))
+        readings = [each for each in self.publisher.take()[0] if each.signal in _EVALUATED]
+        packed = Packed([each.values for each in readings if isinstance(each.values, Tensor)])
+        values = on_host(readings, iter(packed.unpack()))
+        return [(signal.name, owners, read) for signal, owners, read in values]
+
     def declined(self) -> list[str]:
         """What collectors cannot read in this training, a sentence each."""
-        return self._publisher.declined()
+        return self.publisher.declined()
 
     def renew(self, roster: Roster) -> None:
         """Continue with another roster; what was seen of the open step stays seen."""
         self.open.renew({subject.index: subject for subject in roster.subjects})
         self.roster = roster
         self.device = roster.parameters[0].device if roster.parameters else torch.device("cpu")
-        self._budget.is_on_gpu = self.device.type == "cuda"
+        self._is_on_gpu = self._budget.is_on_gpu = self.device.type == "cuda"
         self.lane.tell(self.lane.at_roster, roster)
 
     def publish(self, moment: Moment) -> None:
@@ -103,7 +126,7 @@ class Stepper:
             depth = max(depth, step.next_depth)
         elif kind in _OF_FORWARD:
             depth, ahead = step.forward_depth, step.is_updated
-        self._publisher.publish(moment, depth, on_gpu=self.device.type == "cuda", ahead=ahead)
+        self.publisher.publish(moment, depth, on_gpu=self._is_on_gpu, ahead=ahead)
 
     def publish_forward(self, moment: Moment) -> None:
         """Publish a moment of a forward pass: its cost is that of the step it belongs to."""
@@ -121,7 +144,7 @@ class Stepper:
         lane.tell(lane.at_gradients, subject)
         if lane.is_dense and not self.loss_scale.is_on(subject.optimizer()):
             lane.tell(lane.at_dense, subject)
-        if self.listens_to(GradientsReady, self.open.depth):
+        if GradientsReady in self.publisher.heard[self.open.depth]:
             scale = self.loss_scale.of(subject.optimizer(), self.device)
             self.publish(GradientsReady(subject, scale))
 
@@ -129,10 +152,27 @@ class Stepper:
         """Decide how much is read of the step after the open one."""
         step, budget = self._recorder.step + 1, self._budget
         self.open.next_depth = depth = budget.depth(step)
-        self._next_dense = (
-            depth is Depth.LIGHT and bool(self.lane.at_dense) and budget.is_dense(step)
-        )
+        if self.lane.at_dense:
+            self._next_dense = depth is Depth.LIGHT and budget.is_dense(step)
         return depth
+
+    def next_deep(self, step: int) -> int:
+        """Return the first step from one on that may be read more than lightly."""
+        return self._budget.next_deep(step)
+
+    def repeats(self) -> bool:
+        """Whether light steps are read for what the last one was, unless something else happens."""
+        heard, scale, lane = self.publisher.heard[Depth.LIGHT], self.loss_scale, self.lane
+        return (
+            not any(moment in heard for moment in _OF_EVERY_STEP)
+            and not self.publisher.has_readings
+            and not (scale.is_touched or scale.products or lane.is_dense or lane.at_dense)
+            and lane.repeats()
+        )
+
+    def account(self, costs: Floats, lengths: Floats) -> None:
+        """Learn what light steps have cost that others than this have recorded."""
+        self._budget.account_light(float(costs.sum()), float(lengths.sum()), len(costs))
 
     def alert(self) -> None:
         """Read the next steps whole, because something odd was seen."""
@@ -140,50 +180,71 @@ class Stepper:
 
     def end_step(self, *, in_eval: bool = False) -> None:
         """End the open step, which has been updated."""
-        step, lane = self.open, self.lane
+        step, lane, depth = self.open, self.lane, self.open.depth
         lane.tell(lane.at_end, step.stepped)
-        if self.listens_to(StepEnds, step.depth):
+        if StepEnds in self.publisher.heard[depth]:
             self.publish(StepEnds(step.stepped, in_eval))
-        now = time.perf_counter()
-        if step.depth is Depth.LIGHT and not self._publisher.has_readings:
-            fine = self._record_light(now)
-        else:
-            fine = self._record_deep(now)
-        self.loss_scale.step_ended()
+        is_light = depth is Depth.LIGHT and not self.publisher.has_readings
+        fine = self._record_light() if is_light else self._record_deep()
+        if self.loss_scale.is_touched:
+            self.loss_scale.step_ended()
         if not fine:
             self.alert()
 
-    def _record_light(self, now: float) -> bool:
-        step, row = self.open, self.lane.row
+    def _record_light(self) -> bool:
+        step, row, now = self.open, self.lane.row, time.perf_counter()
+        spent = self._shield.cost.spent
         idle = row[self._idle_at]
-        if idle is not ABSENT:
-            self._idle += _FORGETTING * (idle - self._idle)
-        # A host that runs ahead of its GPU has time to spare.
-        row[self._time] = spent = self._shield.cost.spent * self._idle
+        if idle is not ABSENT:  # a host that runs ahead of its GPU has time to spare
+            lost = spent * idle
+            before = lost if self._lost is None else self._lost
+            self._lost = before + _FORGETTING * (lost - before)
+        if self._lost is not None:
+            spent = min(spent, self._lost)  # launches wait, too, when the GPU is far behind
+        row[self._time] = spent
         if step.began is not None:
-            length, dense = max(now - step.began - spent, 0.0), self.lane.is_dense
-            if dense:  # the work of the GPU is not timed; that of a deeper step is, and much alike
-                spent += (1 - self._idle) * self._budget.cost(Depth.REGULAR)
-            self._budget.account(Depth.LIGHT, spent, length, dense=dense)
+            length = now - step.began - spent
+            if self.lane.is_dense:
+                cost = spent if self._lost is None else max(spent, self._dense_cost())
+                self._budget.account(Depth.LIGHT, cost, max(length, 0.0), dense=True)
+            else:
+                self._budget.account_light(spent, length if length > 0 else 0.0)
         self._begin_step(now)
-        return self._recorder.write_row(row)
+        fine = self._recorder.write_row(row)
+        if self._is_on_gpu:
+            self._mark()
+        return fine
 
-    def _record_deep(self, now: float) -> bool:
-        cost = self._shield.cost
-        hooks = self._publisher.spent_in_hooks()
+    def _dense_cost(self) -> float:
+        """Return what a light step with a fused launch costs on a GPU."""
+        launch = self._lengths.of_dense_launch
+        if launch is None:  # a deeper step, whose time is known earlier, takes about as long
+            return self._budget.cost(Depth.REGULAR)
+        return self._budget.cost(Depth.LIGHT) + launch
+
+    def _record_deep(self) -> bool:
+        cost, now = self._shield.cost, time.perf_counter()
+        hooks = self.publisher.spent_in_hooks()
         cost.spent, cost.effort = cost.spent + hooks, cost.effort + hooks
         self._shield.clock.spent += hooks
-        readings, tallies, timers = self._publisher.take()
+        readings, tallies, timers = self.publisher.take()
         settle = self._settlement(now)
         self._begin_step(now)
-        return self._recorder.write_step(self.lane.row, readings, tallies, timers, settle)
+        fine = self._recorder.write_step(self.lane.row, readings, tallies, timers, settle)
+        if self._is_on_gpu:
+            self._mark()
+        return fine
 
     def _begin_step(self, now: float) -> None:
         self.open.end(now)
         self.lane.is_dense = self._next_dense
         # The allowance goes to deep steps, which are those that wait for a busy machine.
-        is_generous = self.open.depth > Depth.LIGHT and self._budget.is_generous
-        self._shield.cost.step_ended(is_generous=is_generous)
+        is_generous = self._budget.is_generous and self.open.depth > Depth.LIGHT
+        self._shield.cost.step_ended(is_generous)
+
+    def _mark(self) -> None:
+        is_light = self.open.depth is Depth.LIGHT
+        self._lengths.step_begins(is_light=is_light, is_dense=self.lane.is_dense)
 
     def _settlement(self, now: float) -> Settle:
         """Return a function that accounts for the ending step once its device time is known."""
@@ -191,16 +252,24 @@ class Stepper:
         cost = self._shield.cost
         spent = cost.spent
         effort = cost.effort if cost.is_generous else spent
-        on_gpu = self.device.type == "cuda"
+        on_gpu = self._is_on_gpu
         is_ahead = self.lane.row[self._idle_at] == 0  # the host, which has time to spare then
+        prepares = depth is Depth.LIGHT  # or it would have been recorded as a light one
+        timed = on_gpu and not prepares
+        next_is_light = self.open.next_depth is Depth.LIGHT
+        window = self._lengths.window(next_is_light=next_is_light) if timed else None
 
         def settle(worked: float) -> float:
             total = worked if is_ahead else max(spent, worked)
+            stretch = None if window is None else window.stretch()
+            if stretch is not None:
+                total = min(max(spent, worked), stretch)
+            elif prepares and self._lengths.of_light is not None:  # part of the deep step's window
+                total = min(total, self._budget.cost(Depth.LIGHT))
             if began is not None:
                 length = max(now - began - total, 0.0)
                 # What waits for a GPU holds it up: there, all time is effort.
                 least = total if on_gpu else min(effort, total)
-                prepares = depth is Depth.LIGHT  # or it would have been recorded as a light one
                 self._budget.account(depth, total, length, effort=least, prepares=prepares)
             return total
 

@@ -66,7 +66,8 @@ class OpenStep:
         """See a backward pass; return whether it is the first one of the step."""
         opens = self.stage is Stage.FRESH
         self.stage = Stage.BACKWARD
-        self.read.clear()  # of micro-batches clipped one by one, the last reading counts
+        if self.read:
+            self.read.clear()  # of micro-batches clipped one by one, the last reading counts
         return opens
 
     def updated(self, subject: Subject) -> None:

@@ -2,16 +2,25 @@
 
 import functools
 import inspect
-import os
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.jit import _builtins
 
+from holter.watching.forks import home
+
 Call = Callable[..., Any]
+
+
+class Wanted(Protocol):
+    """Says whether calls are of interest now."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether they are."""
 
 
 class Interest:
@@ -33,20 +42,21 @@ class Tap:
         around: Callable[[Callable[..., Any]], Callable[..., Any]],
         *,
         guarded: bool = True,
-        interest: Interest | None = None,
+        interest: Wanted | None = None,
     ) -> None:
         self._target, self._name = target, name
         self._inherited = isinstance(target, type) and name not in vars(target)
         self._original = original = inspect.getattr_static(target, name)
         self._removed = False
-        wanted = interest or Interest()
+        wanted: Wanted = interest or Interest()
         watched = around(original)
-        process, getpid, is_compiling = os.getpid(), os.getpid, torch.compiler.is_compiling
+        here, compiler = home(), torch.compiler
+        is_traced, is_compiling = compiler.is_dynamo_compiling, compiler.is_compiling
 
         def tapped(*args: Any, **kwargs: Any) -> Any:
             # Compiled code and forked workers are left alone. What dynamo sees first decides: it
             # would compile again whenever an attribute changes that it has looked at.
-            if is_compiling() or not wanted.is_on or self._removed or getpid() != process:
+            if is_traced() or not wanted.is_on or self._removed or here.is_left or is_compiling():
                 return original(*args, **kwargs)
             return watched(*args, **kwargs)
 

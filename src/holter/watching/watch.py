@@ -34,11 +34,11 @@ from holter.watching.listening.forward import ForwardListener
 from holter.watching.listening.groups import GroupListener
 from holter.watching.listening.unseen_updates import UnseenOptimizer, UnseenUpdates
 from holter.watching.listening.updates import UpdateListener
-from holter.watching.loop import Loop, Scout
+from holter.watching.loop import Loop, OtherProcesses, Scout
 from holter.watching.old_tasks import OldTasks, Task
 from holter.watching.recorder import Recorder
 from holter.watching.summaries import summary
-from holter.watching.taps.autograd import tap_autograd
+from holter.watching.taps.autograd import tap_autograd, tap_derivatives
 from holter.watching.taps.checkpoints import tap_checkpoints
 from holter.watching.taps.clipping import tap_clipping
 from holter.watching.taps.groups import tap_groups
@@ -79,13 +79,13 @@ class Watch:
     ) -> None:
         self._recorder = recorder
         self.at_close: list[Callable[[Path], object]] = []  # called with the folder of the run
-        self._process = os.getpid()
         chosen = all_collectors() if collectors is None else collectors
         self._loop = Loop(recorder, chosen, budget=budget)
         self._updates = UpdateListener(self._loop)
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # that were recorded
         self._old_tasks = OldTasks(self._loop, also) if also else None
         if self._old_tasks is not None:
+            self._loop.streak.is_allowed = False  # they are evaluated between steps
             self._loop.at_epoch.append(self._old_tasks.mark)
         self._unseen = UnseenUpdates(self._loop, self._updates, self._tapped)
         if black_box or on_nonfinite != "record":
@@ -108,15 +108,16 @@ class Watch:
         forward = self._forward = ForwardListener(self._loop)
         self._is_on_gpu = False  # copies to it and from it are tapped
         self._group = GroupListener(self._loop, silence=silence)
+        self.other_processes = OtherProcesses(self._loop)
         self._handles: list[Any] = [
             *tap_groups(self._group),
             *tap_checkpoints(CheckpointListener(self._loop)),
             *tap_loaders(forward),
             *tap_modules(forward),
             *tap_losses(forward),
-            *tap_autograd(self._updates, minds_grad=self.trains_by_hand),
-            # The outer one: it ends a step before another begins.
-            *tap_autograd(self._unseen, minds_grad=self.trains_by_hand),
+            # The first one ends a step before another begins.
+            *tap_autograd(self._unseen, self._loop.streak, minds_grad=self.trains_by_hand),
+            *tap_derivatives(forward),
             *tap_clipping(self._updates),
             *tap_optimizers(self._updates),
             *tap_pauses(forward),
@@ -132,7 +133,8 @@ class Watch:
     @property
     def is_open(self) -> bool:
         """Whether it records, in this process."""
-        return not self._loop.shield.is_closed and os.getpid() == self._process
+        shield = self._loop.shield
+        return not shield.is_closed and not shield.home.is_left
 
     @property
     def steps(self) -> int:
@@ -159,6 +161,7 @@ class Watch:
     @property
     def backwards(self) -> int:
         """Number of calls of backward."""
+        self._loop.streak.settle()
         return max(self._unseen.backwards, self._updates.backwards)
 
     @property
@@ -178,8 +181,8 @@ class Watch:
         self._loop.join(self.roster.joined_by(labelled(models), fresh))
         for _, optimizer in fresh:
             self._handles += (
-                optimizer.register_step_pre_hook(self._updates.before_step),
-                optimizer.register_step_post_hook(self._updates.after_step),
+                optimizer.register_step_pre_hook(self._loop.streak.before_step),
+                optimizer.register_step_post_hook(self._loop.streak.after_step),
             )
             if self._old_tasks is not None:
                 before = self._old_tasks.before_step
@@ -190,6 +193,11 @@ class Watch:
             self._is_on_gpu = True
             self._handles += tap_transfers(self._forward)
         self._recorder.update_meta(seed=torch.initial_seed(), **summary(self.roster))
+
+    def replace(self, models: Sequence[nn.Module], fresh: Sequence[nn.Module]) -> None:
+        """Watch models that have taken the place of others in the training."""
+        self._loop.renew(self.roster.without(models))
+        self.add(fresh, [])
 
     def _note_optimizer(self, optimizer: Optimizer) -> None:
         """Record an optimizer once; of two for the same parameters each may be added in turn."""
@@ -256,10 +264,8 @@ class Watch:
 
         Return the folder, or None if the black box is off or still writing.
         """
-        box = self._loop.black_box
-        return (
-            None if box is None else box.capture(Alarm("asked", self._recorder.step, "asked for"))
-        )
+        box, alarm = self._loop.black_box, Alarm("asked", self._recorder.step, "asked for")
+        return None if box is None else box.capture(alarm)
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
         """Record nothing while it lasts: for steps that are no part of the training."""
@@ -275,16 +281,14 @@ class Watch:
         self._loop.finish()
         subjects = self.roster.subjects
         if subjects and self._updates.backwards and not self._loop.stepper.has_trained:
-            unapplied = GradientsUnapplied(self._updates.backwards, subjects[0].label)
-            self._recorder.event(unapplied)
+            self._recorder.event(GradientsUnapplied(self._updates.backwards, subjects[0].label))
         for updater in self._unseen.updaters:
             why = (
                 f"{updater} updates the weights itself, without a torch optimizer: learning rate"
                 " and optimizer state are not recorded."
             )
             self.note(why)
-            unknown = (*Hyperparameters.emits, *OptimizerState.emits)
-            names = tuple(signal.name for signal in unknown)
+            names = tuple(each.name for each in (*Hyperparameters.emits, *OptimizerState.emits))
             self._recorder.event(NotApplicable("watch", why.rstrip("."), names))
         box = self._loop.black_box
         if box is not None:

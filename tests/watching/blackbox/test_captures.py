@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -262,6 +263,19 @@ def test_the_ring_is_bounded_by_bytes_and_steps() -> None:
         tight.begin(step)
         tight.fetched("loader 0", torch.zeros(100))
     assert len(tight.entries) == 3
+
+
+def test_batches_from_before_the_snapshots_are_given_back(tmp_path: Path) -> None:
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    batches: list[weakref.ref[torch.Tensor]] = []
+    with holter.watch(model, optimizer, tmp_path / "run", quiet=True):
+        for batch in DataLoader(torch.randn(4000, 8), batch_size=8):
+            batches.append(weakref.ref(batch))
+            optimizer.zero_grad()
+            model(batch).square().mean().backward()
+            optimizer.step()
+        assert sum(batch() is not None for batch in batches) < len(batches) / 3
 
 
 def test_a_batch_that_was_written_into_is_not_whole(tmp_path: Path) -> None:

@@ -282,3 +282,74 @@ def test_elements_that_cannot_be_read(tmp_path):
         assert named
 
     train(tmp_path, loop)
+
+
+def test_rows_of_the_state_of_several_environments(tmp_path):
+    state = np.zeros((4, 3))
+
+    def loop(step):
+        memory = []
+        for number in range(STEPS):
+            state[:] += 1
+            memory.extend((row, number) for row in state)
+            step()
+
+    shares = values(train(tmp_path, loop), SAMPLE_ALIASED, "memory")
+    assert max(shares) == 1.0
+
+
+class Walk:
+    """An environment that returns one array, and an agent whose rollout calls no backward."""
+
+    def __init__(self, stored):
+        self.state, self.goal, self.stored = np.zeros((3, 4), np.float32), torch.ones(3, 4), stored
+        self.model = nn.Linear(4, 2)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+
+    @torch.no_grad()
+    def rollout(self):
+        states, goals, rewards = [], [], []
+        self.goal += 1  # of the rollout
+        for number in range(32):
+            state = self.stored(self.state)
+            action = self.model(torch.as_tensor(state)).argmax(1)
+            self.state += 1
+            states.append(state)
+            goals.append(self.goal)
+            rewards.append(action + number)
+        return torch.stack([torch.as_tensor(state) for state in states]), torch.stack(rewards)
+
+    def train(self):
+        for _ in range(6):
+            states, rewards = self.rollout()
+            for _ in range(2):
+                loss = (self.model(states).sum(-1) - rewards).pow(2).mean()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+
+
+@pytest.mark.parametrize(
+    ("stored", "share"),
+    [
+        (torch.from_numpy, 1.0),
+        (lambda state: state, 1.0),
+        (lambda state: torch.from_numpy(state)[:, :4], 1.0),
+        (lambda state: torch.from_numpy(state.copy()), 0.0),
+        (torch.tensor, 0.0),
+    ],
+)
+def test_a_rollout_that_has_returned_when_backward_is_called(stored, share, tmp_path):
+    torch.manual_seed(0)
+    walk = Walk(stored)
+    with watching(tmp_path / "run", walk.model, walk.optimizer):
+        walk.train()
+    run = Run.load(tmp_path / "run")
+    assert "aliases failed" not in str(run.meta.notes)
+    assert max(values(run, SAMPLE_ALIASED, "states")) == share
+    assert not any(values(run, SAMPLE_ALIASED, "goals"))
+
+
+def test_a_list_of_one_array_without_others_may_be_meant_so(tmp_path):
+    run = train(tmp_path, filling([], lambda state, _: state))
+    assert not any(values(run, SAMPLE_ALIASED, "memory"))

@@ -9,7 +9,7 @@ from torch.nn.utils import clip_grad_norm_ as imported_before_the_watch
 from torch.optim import lr_scheduler
 
 from holter import Run
-from holter.record.events import SchedulerSeen
+from holter.record.events import HolterFailed, SchedulerSeen
 from holter.record.signals import (
     CLIP_COEFFICIENT,
     CLIP_LATE,
@@ -19,6 +19,8 @@ from holter.record.signals import (
     GRAD_NORM,
     SCHEDULE_STEPS,
 )
+from holter.watching.budget import Budget
+from holter.watching.collectors.moments import Depth
 from watching.collectors.trainings import values, watching
 
 
@@ -248,6 +250,21 @@ def test_what_is_known_of_a_scheduler_is_told_once(tmp_path, model, optimizer, n
     assert seen.position == 1  # it was stepped once when it was first seen
 
 
+def test_clipping_that_begins_after_rows_were_taken(tmp_path, model, optimizer, monkeypatch):
+    """Light steps before it, written in one bunch with the first clipped one."""
+    monkeypatch.setattr(Budget, "depth", lambda *_: Depth.LIGHT)
+    with watching(tmp_path / "run", model, optimizer):
+        for number in range(8):
+            optimizer.zero_grad()
+            model(torch.ones(1, 4)).sum().backward()
+            if number > 3:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+    run = Run.load(tmp_path / "run")
+    assert run[CLIP_COEFFICIENT][""].steps.tolist() == [4, 5, 6, 7]
+    assert not run.events_of(HolterFailed)
+
+
 @pytest.mark.parametrize(("calls", "early"), [(1, True), (3, False)])
 @pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler")
 def test_a_scheduler_before_the_optimizer(tmp_path, model, optimizer, calls, early):
@@ -261,6 +278,17 @@ def test_a_scheduler_before_the_optimizer(tmp_path, model, optimizer, calls, ear
             schedule.step()
     (fact,) = told(tmp_path / "run")
     assert fact.early is early
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler")
+def test_a_scheduler_that_is_told_its_position_is_not_early(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer):
+        schedule = lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=3)
+        for number in range(6):
+            schedule.step(number / 2)
+            step(model, optimizer)
+    (fact,) = told(tmp_path / "run")
+    assert fact.early is False
 
 
 @pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler")

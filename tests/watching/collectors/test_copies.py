@@ -67,3 +67,71 @@ def test_shapes_differ(tmp_path):
 def test_labels_of_another_kind_are_no_copies(tmp_path):
     run = record(tmp_path / "run", Language(answers=12), torch.clone)
     assert TARGET_INPUT_MATCH not in run
+
+
+class Forecast(nn.Module):
+    """Two variables of a series; the first is predicted, at each position or at the last ones."""
+
+    def __init__(self, last=None, *, convolves=False):
+        super().__init__()
+        self.last, self.convolves = last, convolves
+        self.head = nn.Linear(2, 1)
+
+    def forward(self, series):
+        rows = series.transpose(1, 2) if self.convolves else series
+        answers = self.head(rows).squeeze(-1)
+        return answers if self.last is None else answers[:, -self.last :]
+
+
+def forecast(path, targets_of, model=None, flat=False, named=False):
+    model = model or Forecast()
+    torch.manual_seed(0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(path, model, optimizer):
+        for _ in range(3):
+            whole = torch.randn(4, 9, 2)
+            series, targets = whole[:, :-1], targets_of(whole)
+            given = series.transpose(1, 2) if model.convolves else series
+            optimizer.zero_grad()
+            predictions = model(series=given) if named else model(given)
+            if flat:
+                predictions, targets = predictions.flatten(), targets.flatten()
+            functional.mse_loss(predictions, targets).backward()
+            optimizer.step()
+    run = Run.load(path)
+    assert run.meta.notes == ()
+    return values(run, TARGET_INPUT_MATCH, "mse_loss")
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("convolves", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_forecast_of_what_it_is_given(tmp_path, flat, convolves, named):
+    found = forecast(
+        tmp_path / "run", lambda x: x[:, :-1, 0], Forecast(convolves=convolves), flat, named
+    )
+    assert found == [1, 1, 1]
+
+
+@pytest.mark.parametrize("last", [1, 3])
+def test_a_forecast_of_the_last_positions_that_it_is_given(tmp_path, last):
+    found = forecast(tmp_path / "run", lambda x: x[:, -1 - last : -1, 0], Forecast(last))
+    assert found == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "targets_of", [lambda x: x[:, 1:, 0], lambda x: torch.zeros(4, 8), lambda x: x[:, :-1].mean(2)]
+)
+def test_a_forecast_of_what_follows(tmp_path, targets_of):
+    assert max(forecast(tmp_path / "run", targets_of)) < 0.1
+
+
+def test_an_autoencoder_of_a_series(tmp_path):
+    model = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            series = torch.randn(4, 8, 2)
+            functional.mse_loss(model(series), series).backward()
+            optimizer.step()
+    assert TARGET_INPUT_MATCH not in Run.load(tmp_path / "run")

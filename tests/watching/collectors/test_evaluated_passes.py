@@ -266,3 +266,25 @@ def test_scores_that_are_not_finite_void_no_counts(tmp_path):
     _, (passed,) = measured(tmp_path, lambda: functional.cross_entropy(logits, target))
     assert passed.targets == 12
     assert calibration(passed.classes.reliability) is None
+
+
+@pytest.mark.parametrize("retain", [False, True])
+@pytest.mark.parametrize("again", [False, True])
+def test_outputs_of_the_training_are_told_from_those_of_an_evaluation(tmp_path, retain, again):
+    model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    inputs, labels = torch.randn(30, 2), torch.arange(30) % 3
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            model.train()
+            outputs = model(inputs)
+            functional.cross_entropy(outputs[:10], labels[:10]).backward(retain_graph=retain)
+            optimizer.step()
+            optimizer.zero_grad()
+            model.eval()
+            if again:  # without no_grad
+                outputs = model(inputs)
+            functional.cross_entropy(outputs[10:], labels[10:])
+    passes = Run.load(tmp_path / "run").events_of(PassMeasured)
+    assert [each.what.from_training for each in passes] == [not again] * 3
+    assert all(each.what.targets == 20 for each in passes)

@@ -17,6 +17,9 @@ from holter.record.signals import (
     INPUT_FINGERPRINT,
     INPUT_MEAN,
     INPUT_NONFINITE,
+    INPUT_OTHER_ABSMAX,
+    INPUT_OTHER_MEAN,
+    INPUT_OTHER_STD,
     INPUT_STD,
 )
 from holter.watching.collectors.batches import Batches, spread
@@ -382,3 +385,54 @@ def test_spread_is_exact_far_from_zero():
     std, mean = spread(torch.randn(100, 50) + 1e4)
     assert float(std) == pytest.approx(1, rel=0.05)
     assert float(mean) == pytest.approx(1e4, rel=1e-3)
+
+
+class Graph(nn.Module):
+    """Takes an adjacency, features, a number for each sample, a mask by name, and what it made."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.layer = nn.Linear(3, 4), nn.Linear(3, 2)
+
+    def forward(self, adjacency, features, age, *, made, mask):
+        return torch.sparse.mm(adjacency, self.layer(features)) + age + made.sum() + mask.sum()
+
+
+def test_further_arguments_have_a_scale(tmp_path):
+    given, adjacency = batches(6), torch.eye(5).to_sparse()
+    given[2] = given[2] * 1e8
+
+    def call(model, x):
+        made, mask = model.embedding(x), torch.full((5, 2), -9.0)
+        return model(adjacency, x, torch.full((5, 1), 1e6), made=made, mask=mask)
+
+    run = record(tmp_path / "run", Graph(), given, call)
+    assert values(run, INPUT_ABSMAX, "Graph") == [1.0] * 6
+    features = "Graph, argument 2"
+    assert set(run[INPUT_OTHER_STD]) == {features}
+    assert values(run, INPUT_OTHER_ABSMAX, features) == [float(x.abs().max()) for x in given]
+    assert values(run, INPUT_OTHER_MEAN, features) == pytest.approx(
+        [float(x.mean()) for x in given], rel=1e-5
+    )
+
+
+class Pair(nn.Module):
+    """Takes two batches in a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(3, 2), nn.Linear(3, 2)
+
+    def forward(self, batch):
+        return self.one(batch["x"]) + self.other(batch["y"])
+
+
+def test_further_arguments_in_a_dict_by_name_have_one(tmp_path):
+    def call(model, x):
+        return model(batch={"x": x, "y": 100 * x, "empty": torch.zeros(0, 3)})
+
+    run = record(tmp_path / "run", Pair(), given := batches(), call)
+    assert list(run[INPUT_OTHER_STD]) == ["Pair, argument batch['y']"]
+    assert values(run, INPUT_OTHER_STD, "Pair, argument batch['y']") == pytest.approx(
+        [100 * float(x.std(correction=0)) for x in given], rel=1e-5
+    )

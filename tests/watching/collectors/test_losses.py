@@ -120,6 +120,14 @@ def test_a_loss_scale_by_hand_is_removed(tmp_path, model, optimizer):
     assert values(Run.load(tmp_path / "run"), LOSS) == [3, 6] * 3
 
 
+def test_a_loss_scale_that_a_later_stage_begins_with_is_removed(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer):
+        for scale in (1, 1, 16, 16):
+            (loss_of(model, 3.0) * scale).backward()
+            optimizer.step()
+    assert values(Run.load(tmp_path / "run"), LOSS) == [3] * 4
+
+
 def test_only_numbers_of_the_script_are_factors():
     loss = torch.ones(1, requires_grad=True).sum()
     found = [script_factors(each) for each in (loss, loss / 4, loss * 0.25, loss * 0.3)]

@@ -8,6 +8,8 @@ from torch.nn import functional
 from holter import Run
 from holter.record.signals import (
     ALIGNMENT_BLANK_FRACTION,
+    ALIGNMENT_FRAMES,
+    ALIGNMENT_USED,
     LOSS_ELEMENTS,
     LOSS_MEAN,
     LOSS_ROOT_SHARE,
@@ -100,6 +102,8 @@ def test_blanks_among_the_targets_of_an_alignment(tmp_path, joined):
         ),
     )
     assert only(run, ALIGNMENT_BLANK_FRACTION, "ctc_loss") == 0.25
+    assert only(run, ALIGNMENT_FRAMES, "ctc_loss") == 3
+    assert only(run, ALIGNMENT_USED, "ctc_loss") == 1.0
 
 
 def test_no_share_among_several_losses(tmp_path):

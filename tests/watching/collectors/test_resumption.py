@@ -180,6 +180,32 @@ def test_the_names_that_fit_are_told_before_and_during_training(tmp_path):
     assert "test_resumption.py" in told[0].where
 
 
+class Adapted(nn.Module):
+    """A layer with an addition of low rank."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.down, self.up = nn.Linear(3, 1), nn.Linear(1, 4)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+def test_names_of_layers_that_were_wrapped_before_loading(tmp_path):
+    model = nn.ModuleDict({"first": nn.Linear(3, 4), "last": nn.Linear(4, 2)})
+    state = model.state_dict()
+    model["first"] = Adapted(model["first"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watching(tmp_path / "run", model, optimizer):
+        model.load_state_dict(state, strict=False)
+        model["last"](model["first"](torch.randn(2, 3))).sum().backward()
+        optimizer.step()
+    (told,) = [event.what for event in Run.load(tmp_path / "run").events_of(StateLoaded)]
+    assert (told.found, told.missing, told.unexpected, told.renamed) == (2, 6, 2, 2)
+    assert told.example == ("first.base.weight", "first.weight")
+
+
 class Tied(nn.Module):
     """Has a weight of two names, and statistics of batches."""
 

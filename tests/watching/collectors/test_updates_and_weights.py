@@ -141,6 +141,18 @@ def test_embeddings_and_norms_have_no_units_that_ought_to_differ(tmp_path):
     assert set(twins(tmp_path / "run", model)) == {"2.weight"}
 
 
+@pytest.mark.parametrize("layer", [nn.GRU, nn.LSTM, nn.RNN, nn.GRUCell])
+def test_the_units_of_a_recurrent_gate_are_compared(tmp_path, layer):
+    model = layer(3, 5)
+    for name, weight in model.named_parameters():
+        if "weight" in name:
+            for number, gate in enumerate(weight.detach().split(5)):
+                gate.fill_(0.1 * number)  # as if the gates had moved apart
+    table = twins(tmp_path / "run", model)
+    assert all(series.values.tolist() == [1, 1] for series in table.values())
+    assert len(table) == 2
+
+
 def test_many_rows_are_read_in_part(tmp_path):
     model = nn.Linear(4, 5000)
     nn.init.ones_(model.weight)

@@ -149,6 +149,23 @@ def test_a_pass_with_a_graph(tmp_path, model, optimizer):
     assert values(run, VAL_GRAPH_FRACTION, "mse_loss") == [1, 0, 1]
 
 
+def test_losses_that_an_attack_differentiates_are_no_validation(tmp_path, model, optimizer):
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(3):
+            model.eval()
+            x = torch.randn(4, 2)
+            for _ in range(2):
+                loss = functional.mse_loss(model(x.requires_grad_()), torch.ones(4, 1))
+                (slope,) = torch.autograd.grad(loss, x)
+                x = (x + slope.sign()).detach()
+            model.train()
+            train(model, optimizer)
+            model.eval()
+            validate(model)
+    run = Run.load(tmp_path / "run")
+    assert [series.values.tolist() for series in run[VAL_GRAPH_FRACTION].values()] == [[0, 0, 0]]
+
+
 def test_training_in_eval_mode_on_two_losses_says_nothing_of_graphs(tmp_path, model, optimizer):
     model.eval()
     with watching(tmp_path / "run", model, optimizer):

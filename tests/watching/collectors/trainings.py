@@ -165,9 +165,9 @@ def sparse_double_and_complex():
             self.empty = nn.Parameter(torch.zeros(0))
             self.frozen = nn.Parameter(torch.ones(2), requires_grad=False)
 
-        def forward(self, x):
+        def forward(self, x, shift, scales):
             mixed = self.table(x).double() * self.fine + self.wave.abs()
-            return mixed.sum() + self.empty.sum()
+            return (mixed * scales.sum() + shift.sum()).sum() + self.empty.sum()
 
     model = Odd()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -175,7 +175,7 @@ def sparse_double_and_complex():
     def loop(_log):
         for _ in range(3):
             optimizer.zero_grad()
-            model(torch.randint(0, 10, (4,))).pow(2).backward()
+            model(torch.randint(0, 10, (4,)), *torch.rand(2, 4, 3)).pow(2).backward()
             optimizer.step()
 
     return Training([model], [optimizer], loop)

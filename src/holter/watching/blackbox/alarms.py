@@ -47,7 +47,9 @@ class Alarms:
 
     def __init__(self) -> None:
         self._stages: deque[tuple[int, Stage]] = deque(maxlen=_CHANGES)  # from which step on
-        self._spikes: dict[Stage, Spikes] = {}
+        self._stage: Stage = None  # of the last loss, and its spikes
+        self._open = Spikes()
+        self._spikes: dict[Stage, Spikes] = {None: self._open}
         self._coefficients = Coefficients()
         self.suspects = False  # a loss has left its band, and may still come back
 
@@ -87,16 +89,27 @@ class Alarms:
             return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
         return None
 
+    def see_usual_losses(self, first: int, losses: Sequence[float]) -> int:
+        """See losses from a step on while they are of one stage and in its band; return how many.
+
+        They are finite.
+        """
+        if self.suspects or (len(self._stages) > 1 and self._stages[-1][0] > first):
+            return 0
+        return self._spikes_at(first).add_usual(losses)
+
     def _spikes_at(self, step: int) -> "Spikes":
         """The band of the stage that a step belongs to; readings arrive in order of steps."""
         while len(self._stages) > 1 and self._stages[1][0] <= step:
             self._stages.popleft()
         stage = self._stages[0][1] if self._stages else None
-        if stage not in self._spikes:
-            if len(self._spikes) >= _STAGES:
-                self._spikes.pop(next(iter(self._spikes)))
-            self._spikes[stage] = Spikes()
-        return self._spikes[stage]
+        if stage is not self._stage:
+            if stage not in self._spikes:
+                if len(self._spikes) >= _STAGES:
+                    self._spikes.pop(next(iter(self._spikes)))
+                self._spikes[stage] = Spikes()
+            self._stage, self._open = stage, self._spikes[stage]
+        return self._open
 
 
 def _in_words(value: float) -> str:
@@ -157,15 +170,29 @@ class Spikes:
             self._look()
         return None
 
+    def add_usual(self, losses: Sequence[float]) -> int:
+        """Add losses as long as all until the next look are in the band; return how many."""
+        added = 0
+        while added < len(losses) and not self.is_open:
+            part = losses[added : added + self._until_look]
+            if max(part) > self._ceiling:
+                break
+            self._band.extend(part)
+            added += len(part)
+            self._until_look -= len(part)
+            if self._until_look <= 0:
+                self._look()
+        return added
+
     def _look(self) -> None:
-        self._ceiling, self._until_look = Band.of(self._band).ceiling(), _LOOK_EVERY
+        self._ceiling, self._until_look = Band.of_few(self._band).ceiling(), _LOOK_EVERY
 
     def _wait(self, step: int, loss: float) -> tuple[int, float] | None:
         self._since.append((step, loss))
         if len(self._since) < _PATIENCE:
             return None
         since, self._since, self.is_open = self._since, [], False
-        band = Band.of(self._band)
+        band = Band.of_few(self._band)
         late = statistics.median(value for _, value in since[len(since) // 2 :])
         highest = max(self._band)  # losses with long tails come as high without being ill
         self._band.clear()

@@ -24,7 +24,7 @@ from holter.watching.blackbox.alarms import Alarm, Alarms
 from holter.watching.blackbox.capture import write_capture
 from holter.watching.blackbox.kept_edits import KeptEdits
 from holter.watching.blackbox.memory import free_memory
-from holter.watching.blackbox.ring import Fetch, Ring, tensors_of
+from holter.watching.blackbox.ring import Fetch, Rates, Ring, Settings, tensors_of
 from holter.watching.blackbox.shadow import (
     Shadow,
     TooLargeError,
@@ -45,6 +45,7 @@ _SLACK = 1.01  # for buffers, counts and alignment
 _SMALL = 64 << 20  # bytes of state that may be kept twice, and whatever they are a parameter
 _WORTH_A_SENTENCE = 128 << 20
 _FRESH = 8  # steps without a loss on the host, at most, before the only snapshot is replaced
+_LATE = 128  # steps that are kept at least: readings of a device arrive late
 _LEAD = 16  # steps before a failure: losses of short steps are not read more often
 _ON_GPU = 128  # steps between the first snapshots, whose cost is known late
 _AT_ONCE = 1 << 30  # bytes of GPU state that may be copied before the first step
@@ -81,6 +82,8 @@ class BlackBox:
         self._announce = announce
         self._folder, self._about, self._rank = folder, about, rank
         self._on_nonfinite, self._capture_at = on_nonfinite, capture_at
+        # The gradients of each update are checked, as the script has asked.
+        self.may_interrupt = on_nonfinite != "record"
         self._attended: tuple[int, ...] = ()
         self._event, self._note = event, note
         self._share = None if share is None else share * SHARE
@@ -95,13 +98,15 @@ class BlackBox:
         self._fetches = False  # whether the steps fetch from a loader
         # The last batch of each loader before a model is watched: it may be that of the first step.
         self._early: dict[str, Fetch] = {}
+        self._hyperparameters: tuple[Rates, Settings] = (), ()  # of the last step
+        self._stepped: tuple[str, ...] = ()  # labels of the optimizers that made the last step
+        self.minds_updates = True  # there is something to be done before an update
         self._functions: set[str] = set()  # loss functions called since the last update
         self._stage: tuple[frozenset[str], Any, int] = (frozenset(), None, 0)
         self._length: float | None = None  # of a step, in seconds
         self._last = time.perf_counter()
         self._written: dict[str, int] = {}
         self._writing: threading.Thread | None = None
-        self.spent = 0.0  # seconds, over the whole training
 
     @property
     def is_on(self) -> bool:
@@ -163,7 +168,6 @@ class BlackBox:
             self._early[loader] = Fetch.of(loader, batch, cuda=cuda)
         if self._ring is None or self._shadow is None:
             return
-        began = time.perf_counter()
         entry = self._ring.open
         if entry is None or entry.step != step:
             self._ring.begin(step)
@@ -172,7 +176,6 @@ class BlackBox:
             self._copy_if_due(step)
         if self._ring is not None:
             self._ring.fetched(loader, batch)
-        self.spent += time.perf_counter() - began
 
     def pass_begins(self, loader: str) -> None:
         """A loader starts again: what it delivered since the last update was not trained on."""
@@ -194,21 +197,15 @@ class BlackBox:
             self._functions.clear()
             self._stage = functions, weakref.ref(optimizer), batches
             self._alarms.begins(step, self._stage)
-        if self._shadow is not None:
-            began = time.perf_counter()
+        if self._shadow is not None and self._shadow.copying is not None:
             self._shadow.before_update()
+        if self._edits is not None and entry is not None:
             try:
-                if self._edits is not None and entry is not None:
-                    self._edits.before_update(entry, optimizer, self._length or 0.0)
+                self._edits.before_update(entry, optimizer, self._length or 0.0)
+                self._stepped = entry.stepped
             except Exception as error:  # of no importance to the training
                 self._edits = None
                 self._note(f"Edits of weights between steps are not recorded: {error}")
-            self.spent += time.perf_counter() - began
-
-    @property
-    def may_interrupt(self) -> bool:
-        """Whether the gradients of each update are checked, as the script has asked."""
-        return self._on_nonfinite != "record"
 
     def interrupt(self, step: int, optimizer: Optimizer, *, scaled: bool) -> None:
         """Skip or prevent an update whose gradients are not finite, unless a GradScaler does."""
@@ -229,26 +226,38 @@ class BlackBox:
             raise SystemExit(1)
         raise NonfiniteError(sentence)
 
-    def updated(self, step: int) -> None:
-        """End the entry of `step` in the ring: an optimizer has stepped."""
-        if self._ring is None or self._shadow is None:
+    def look_at_hyperparameters(self) -> None:
+        """Keep the hyperparameters of the steps to come, which the same update makes again."""
+        if self._shadow is not None:
+            self._hyperparameters = self._shadow.hyperparameters()
+
+    def updated(self, step: int, *, again: bool = False) -> None:
+        """End the entry of `step` in the ring: an optimizer has stepped.
+
+        It may have done so `again`, with the hyperparameters of its last step.
+        """
+        ring, shadow = self._ring, self._shadow
+        if ring is None or shadow is None:
             return
-        began = time.perf_counter()
-        entry = self._ring.open
+        entry, edits, now = ring.open, self._edits, time.perf_counter()
         if entry is not None and entry.step == step and not entry.rates:
-            entry.rates, entry.settings = self._shadow.rates, self._shadow.settings
-        if self._edits is not None:
-            self._edits.updated(None if self._share is None else self._length)
+            if not again:
+                self._hyperparameters = shadow.hyperparameters()
+            elif not entry.stepped:  # updates are not minded: nothing was told of its beginning
+                entry.stepped = self._stepped
+            entry.rates, entry.settings = self._hyperparameters
+        if edits is not None:
+            edits.updated(None if self._share is None else self._length)
         if entry is None or entry.step <= step:  # two optimizers may share a step
-            self._ring.begin(step + 1)
+            ring.begin(step + 1)
         if not self._fetches and step + 1 >= self._due:
             self._copy_if_due(step + 1)
         if step == self._capture_at:
             self.capture(Alarm("asked", step, "asked for"))
-        length, self._last = began - self._last, began
+        self.minds_updates = shadow.copying is not None or (edits is not None and edits.is_waiting)
+        length, self._last = now - self._last, now
         before = length if self._length is None else self._length
         self._length = 0.9 * before + 0.1 * min(length, 2 * before)  # a pause is not a long step
-        self.spent += time.perf_counter() - began
 
     def see_loss(self, step: int, loss: float) -> bool:
         """Look for an alarm in the loss of a light step; True for an odd one."""
@@ -257,6 +266,15 @@ class BlackBox:
         if alarm is None and self._alarms.suspects is self._suspects:
             return False
         return self._react(alarm)
+
+    def see_losses(self, first: int, losses: Sequence[float]) -> bool:
+        """Look for alarms in finite losses of light steps from one on; True for odd ones."""
+        usual = self._alarms.see_usual_losses(first, losses)
+        self._seen = first + usual - 1 if usual else self._seen
+        is_odd = False
+        for step, loss in enumerate(losses[usual:], first + usual):
+            is_odd |= self.see_loss(step, loss)
+        return is_odd
 
     def see(self, step: int, readings: Mapping[Signal, Sequence[float]]) -> bool:
         """Look for an alarm in readings that have arrived on the host; True for odd ones."""
@@ -358,6 +376,7 @@ class BlackBox:
             return
         began = time.perf_counter()
         shadow.take(step)
+        ring.forget(min(shadow.oldest, step - _LATE))
         took = time.perf_counter() - began
         copied = shadow.cost  # of the snapshot before this one
         wanted = 0.0

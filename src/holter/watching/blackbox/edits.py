@@ -43,29 +43,30 @@ class Edits:
         alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
         self._named = list(named.values()) if alone else []
         self._silent: set[str] = set()  # written to through `.data`
-        self._versions: list[int] = []  # as the last update left them
+        self.are_known = False  # as the last update left them
+        self._versions: list[int] = []
         self._places: list[int] = []  # in memory
-        self._were_found = False
+        self.were_found = False  # so that they are looked at after each update
         self.cost = math.inf  # seconds that it takes to look at the parameters after an update
         self._contents: Tensor | None = None
         self._flags: tuple[Tensor, Any] | None = None  # on their way from a device
         self._gap, self._due = 0, 1
 
-    def left(self, *, every: int = 1, length: float | None = None) -> None:
-        """Remember the parameters as an update has left them, after each `every`-th update.
+    def left(self, *, after: int = 1, length: float | None = None) -> None:
+        """Remember the parameters as an update has left them, so many `after` the last look.
 
-        A script that was once seen to write to weights is looked at after each. `length` is that of
-        a step, in seconds.
+        `length` is that of a step, in seconds.
         """
-        self._gap += 1
-        self._contents = None
-        if self._gap % every and not self._were_found:
-            self._versions = []
-            return
+        self._gap += after
+        self._contents, self.are_known = None, True
         began = time.perf_counter()
         parameters = self._parameters()
         self._versions, self._places = _marks(parameters)
-        self.cost = min(self.cost, 2 * (time.perf_counter() - began))
+        # They are read again before the next update; the first time, caches are cold.
+        both = 2 * (time.perf_counter() - began)
+        self.cost = (
+            both if math.isinf(self.cost) else 0.8 * self.cost + 0.2 * min(both, self.cost * 2)
+        )
         if self._gap >= self._due and parameters:
             began = time.perf_counter()
             self._contents = _contents(parameters)
@@ -77,7 +78,7 @@ class Edits:
 
     def found(self) -> dict[str, Tensor]:
         """Return the parameters that were written to since, by name."""
-        parameters = self._parameters() if self._versions else []
+        parameters = self._parameters() if self.are_known else []
         if not parameters or len(parameters) != len(self._versions):
             return {}
         versions, places = _marks(parameters)
@@ -85,7 +86,7 @@ class Edits:
             self._compare(parameters, versions, places)
         if not self._silent and versions == self._versions and places == self._places:
             return {}
-        self._were_found = True
+        self.were_found = True
         return {
             name: parameter.detach()
             for place, ((name, _), parameter) in enumerate(

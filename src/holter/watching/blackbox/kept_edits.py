@@ -1,6 +1,5 @@
 """KeptEdits: what a step keeps of weights that the script wrote to, and who made it."""
 
-import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -15,6 +14,7 @@ from holter.watching.frames import Frames, place
 
 _FREE_COPIES, _COPY_SHARE = 128, 0.03  # copies of edited weights; later, the share of the time
 _LOOK_SHARE = 0.003  # of the time, for looks at weights that nobody was seen to write to
+_LONGEST = 1 << 10  # updates without a look
 _NAMED = 8  # parameters that an event names
 
 
@@ -30,26 +30,39 @@ class KeptEdits:
         told: set[str],
     ) -> None:
         self._edits, self._event = Edits(models, optimizers), event
-        self._labels = {id(optimizer): label for label, optimizer in optimizers.items()}
+        self._labels = {id(optimizer): (label,) for label, optimizer in optimizers.items()}
+        self._skips = 0  # updates until the next after which weights are looked at
+        self._skipped = 0
         self.told = told  # parameters that an event has named
         self._copied = 0, 0.0  # copies of edited parameters, and the seconds they took
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether weights are to be looked at before the next update."""
+        return self._edits.are_known
+
     def before_update(self, entry: Entry, optimizer: Optimizer, length: float) -> None:
         """Keep who makes a step, and the weights that the script wrote to since the last update."""
-        if not entry.stepped:
+        if not entry.stepped and self._edits.are_known:
             edited = self._edits.found()
             if edited:
                 self._keep(entry, edited, length)
-        label = self._labels.get(id(optimizer))
-        if label is not None and label not in entry.stepped:
-            entry.stepped.append(label)
+        label = self._labels.get(id(optimizer), ())
+        if not entry.stepped:
+            entry.stepped = label  # one object for all steps
+        elif label and label[0] not in entry.stepped:
+            entry.stepped += label
 
     def updated(self, length: float | None) -> None:
         """Remember the weights as an update left them, as often as steps of this length allow."""
-        every = 1
-        if length and math.isfinite(self._edits.cost):
-            every = max(1, int(self._edits.cost / (_LOOK_SHARE * length)))
-        self._edits.left(every=every, length=length)
+        edits = self._edits
+        if self._skips > 0:
+            self._skips, self._skipped, edits.are_known = self._skips - 1, self._skipped + 1, False
+            return
+        edits.left(after=self._skipped + 1, length=length)
+        self._skipped = 0
+        if length and not edits.were_found:
+            self._skips = min(int(edits.cost / (_LOOK_SHARE * length)) - 1, _LONGEST)
 
     def _keep(self, entry: Entry, edited: Mapping[str, Tensor], length: float) -> None:
         count, seconds = self._copied

@@ -12,6 +12,7 @@ _MEASURE_EVERY = 32  # batches of a loader between two measurements of their siz
 
 # Of each optimizer, of each group: its numbers besides the learning rate, which schedules may move.
 Settings = tuple[tuple[Mapping[str, Any], ...], ...]
+Rates = tuple[tuple[float, ...], ...]  # the same for the learning rate
 
 
 @dataclass(slots=True)
@@ -38,10 +39,10 @@ class Entry:
     step: int
     random: Generator
     random_cuda: Generator | None
-    fetches: list[Fetch] = field(default_factory=list)
-    rates: tuple[tuple[float, ...], ...] = ()  # of each optimizer, of each group
+    fetches: tuple[Fetch, ...] = ()
+    rates: Rates = ()
     settings: Settings = ()
-    stepped: list[str] = field(default_factory=list)  # labels of the optimizers that made the step
+    stepped: tuple[str, ...] = ()  # labels of the optimizers that made the step
     # Parameters that the script wrote to before the step; None where there was no time to copy one.
     edits: dict[str, Tensor | None] = field(default_factory=dict)
 
@@ -55,36 +56,44 @@ class Ring:
         self._seen: dict[str, int] = {}
         self.most = steps
         self.entries: deque[Entry] = deque()
-
-    @property
-    def open(self) -> Entry | None:
-        """The step under way."""
-        return self.entries[-1] if self.entries else None
+        self.open: Entry | None = None  # the step under way, the last of them
 
     def begin(self, step: int, fetches: Sequence[Fetch] = ()) -> None:
         """A step begins: whatever follows is its own, and what was fetched for it already."""
-        last = self.entries[-1] if self.entries else None
+        last, entries = self.open, self.entries
         if last is not None and (last.fetches or last.edits) and (nbytes := self._bytes(last)):
             self.most = max(min(self.most, self._limit // nbytes), 1)
-        self.entries.append(Entry(step, *_random(cuda=self._cuda)))
+        if self._cuda:
+            self.open = Entry(step, *_random(cuda=True))
+        else:
+            self.open = Entry(step, torch.default_generator.clone_state(), None)
+        entries.append(self.open)
         for fetch in fetches:
             self._hold(fetch)
-        while len(self.entries) > self.most:
-            self.entries.popleft()
+        while len(entries) > self.most:
+            entries.popleft()
 
     def fetched(self, loader: str, batch: Any) -> None:
         """A loader delivered a batch for the step under way."""
         self._hold(Fetch.of(loader, batch, cuda=self._cuda))
 
+    def forget(self, before: int) -> None:
+        """Drop the steps before one: what is kept of them would only fill the caches."""
+        while len(self.entries) > 1 and self.entries[0].step < before:
+            self.entries.popleft()
+
     def entry(self, step: int) -> Entry | None:
         """Return the entry of a step that has just ended or is under way."""
-        recent = [self.entries[place] for place in range(-1, -min(len(self.entries), 2) - 1, -1)]
-        return next((entry for entry in recent if entry.step == step), None)
+        if self.open is None or self.open.step == step:
+            return self.open
+        entry = self.entries[-2] if len(self.entries) > 1 else self.open
+        return entry if entry.step == step else None
 
     def discard(self, loader: str) -> None:
         """What a loader delivered for the step under way is not used by it after all."""
         if self.open is not None:
-            self.open.fetches = [fetch for fetch in self.open.fetches if fetch.loader != loader]
+            kept = [fetch for fetch in self.open.fetches if fetch.loader != loader]
+            self.open.fetches = tuple(kept)
 
     def since(self, step: int) -> list[Entry]:
         """The steps from one on, without what the first step's loaders delivered for others."""
@@ -93,16 +102,17 @@ class Ring:
         if any(fed[1:]):  # of several loaders, only the steps to come tell which one trains
             training = set().union(*fed[1:])
             kept = [fetch for fetch in entries[0].fetches if fetch.loader in training]
-            entries[0] = replace(entries[0], fetches=kept)
+            entries[0] = replace(entries[0], fetches=tuple(kept))
         return entries
 
     def _hold(self, fetch: Fetch) -> None:
         if self.open is None:
             return
         self._measure(fetch)
-        self.open.fetches.append(fetch)
+        self.open.fetches += (fetch,)
         while self._bytes(self.open) > self._limit and len(self.open.fetches) > 1:
-            del self.open.fetches[0]  # a script may go through all its data before training
+            # A script may go through all its data before training.
+            self.open.fetches = self.open.fetches[1:]
 
     def _measure(self, fetch: Fetch) -> None:
         seen = self._seen[fetch.loader] = self._seen.get(fetch.loader, -1) + 1

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from holter.watching.blackbox.ring import Settings
+from holter.watching.blackbox.ring import Rates, Settings
+from holter.watching.numbers import GroupNumbers, names_of_settings
 from holter.watching.stats.shards import local
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -59,14 +60,11 @@ class Shadow:
         self._rooms = [_Room() for _ in range(copies)]
         self._taken: list[tuple[int, Mapping[str, Any]] | None] = [None] * copies
         self._turn = 0
-        self._settings: Settings = ()
-        self._lengths: list[int] = []  # of groups, and the names and numbers of their settings
-        self._names: list[list[str]] = []
-        self._numbers: list[tuple[Any, ...]] = []
-        self._given: list[Any] = []  # learning rates, as the optimizers have them
-        self._rates: tuple[tuple[float, ...], ...] = ()
+        self._hyperparameters: tuple[Rates, Settings] = (), ()
+        # Those of each optimizer; at first, they differ from what it has.
+        self._numbers = [(each, GroupNumbers(())) for each in self._weak.values()]
         self._stream: torch.cuda.Stream | None = None
-        self._copying: tuple[Any, Any] | None = None  # events before and after a copy
+        self.copying: tuple[Any, Any] | None = None  # events before and after a copy under way
         self._copied: tuple[Any, Any] | None = None
         self._making: threading.Thread | None = None
 
@@ -85,48 +83,35 @@ class Shadow:
         live = {label: reference() for label, reference in self._weak.items()}
         return {label: optimizer for label, optimizer in live.items() if optimizer is not None}
 
-    @property
-    def rates(self) -> tuple[tuple[float, ...], ...]:
-        """The learning rates of each optimizer's groups; NaN where one is on a GPU or unknown.
+    def hyperparameters(self) -> tuple[Rates, Settings]:
+        """Return the learning rates of each optimizer's groups, and their other numbers.
 
-        The same tuple as last time while they are the same, as they are kept for every step.
+        A rate is NaN where it is on a GPU or unknown. Both are those of the last call while nothing
+        changes, because they are kept for every step.
         """
-        given = [
-            group.get("lr", math.nan)
-            for reference in self._weak.values()
-            if (optimizer := reference()) is not None
-            for group in optimizer.param_groups
-        ]
-        # One list of all, as long as only floats are in it: most steps have those of the last.
-        if given != self._given or not all(type(rate) is float for rate in given):
-            self._given = given
-            self._rates = tuple(
-                tuple(_number(group.get("lr", math.nan)) for group in optimizer.param_groups)
-                for optimizer in self._optimizers.values()
-            )
-        return self._rates
+        for reference, numbers in self._numbers:
+            if not numbers.are_those_of(_groups_of(reference)):
+                self._numbers = [
+                    (each, GroupNumbers(_groups_of(each))) for each in self._weak.values()
+                ]
+                self._hyperparameters = self._read()
+                break
+        return self._hyperparameters
 
-    @property
-    def settings(self) -> Settings:
-        """The numbers of each optimizer's groups besides the learning rate; kept as `rates` are."""
-        groups = [group for reference in self._weak.values() for group in _groups_of(reference())]
-        if [len(group) for group in groups] != self._lengths:  # there are other settings
-            self._lengths = [len(group) for group in groups]
-            self._names = [_names_of_settings(group) for group in groups]
-            self._numbers = []
-        numbers = [
-            tuple(map(group.get, names)) for group, names in zip(groups, self._names, strict=True)
-        ]
-        if numbers != self._numbers:
-            self._numbers = numbers
-            self._settings = tuple(
-                tuple(
-                    {name: group[name] for name in _names_of_settings(group)}
-                    for group in optimizer.param_groups
-                )
-                for optimizer in self._optimizers.values()
+    def _read(self) -> tuple[Rates, Settings]:
+        optimizers = self._optimizers.values()
+        rates = tuple(
+            tuple(_number(group.get("lr", math.nan)) for group in optimizer.param_groups)
+            for optimizer in optimizers
+        )
+        settings = tuple(
+            tuple(
+                {name: group[name] for name in names_of_settings(group)}
+                for group in optimizer.param_groups
             )
-        return self._settings
+            for optimizer in optimizers
+        )
+        return rates, settings
 
     def is_ready(self) -> bool:
         """Whether there is memory to copy to; a thread pins it, which is slow."""
@@ -189,9 +174,9 @@ class Shadow:
 
     def before_update(self) -> None:
         """Let an update wait, on the device, for a copy that is under way."""
-        if self._copying is not None:
-            torch.cuda.current_stream().wait_event(self._copying[1])
-            self._copied, self._copying = self._copying, None
+        if self.copying is not None:
+            torch.cuda.current_stream().wait_event(self.copying[1])
+            self._copied, self.copying = self.copying, None
 
     @property
     def cost(self) -> float | None:
@@ -205,6 +190,11 @@ class Shadow:
         if self._copied is None or not self._copied[1].query():
             return None
         return float(self._copied[0].elapsed_time(self._copied[1])) / 1e3
+
+    @property
+    def oldest(self) -> int:
+        """The step before which the oldest copy was taken; 0 while there is none for each turn."""
+        return min(0 if taken is None else taken[0] for taken in self._taken)
 
     def newest_before(self, step: int) -> Snapshot | None:
         """The latest copy of a state from before `step`; waits for one that is under way."""
@@ -222,12 +212,12 @@ class Shadow:
             self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
-            self._copying = _timer(), _timer()
-            self._copying[0].record(self._stream)
+            self.copying = _timer(), _timer()
+            self.copying[0].record(self._stream)
             for source, target in zip(sources, targets, strict=True):
                 target.copy_(source, non_blocking=True)
                 source.record_stream(self._stream)
-            self._copying[1].record(self._stream)
+            self.copying[1].record(self._stream)
 
 
 class _Room:
@@ -338,18 +328,9 @@ def plain_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
     }
 
 
-def _groups_of(optimizer: Optimizer | None) -> list[dict[str, Any]]:
+def _groups_of(reference: "weakref.ref[Optimizer]") -> list[dict[str, Any]]:
+    optimizer = reference()
     return [] if optimizer is None else optimizer.param_groups
-
-
-def _names_of_settings(group: Mapping[str, Any]) -> list[str]:
-    return [
-        name
-        for name, value in group.items()
-        if name not in ("params", "lr")
-        and isinstance(value, float | int | tuple)  # a weight decay of 0 is an int by default
-        and not isinstance(value, bool)
-    ]
 
 
 def held_by(optimizer: Optimizer) -> list[Tensor]:

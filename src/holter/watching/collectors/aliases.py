@@ -1,8 +1,8 @@
-"""Buffers of samples whose elements all hold one array, which the loop overwrites in place."""
+"""Buffers of samples whose elements hold the same arrays, which the loop overwrites in place."""
 
 import sys
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -16,8 +16,11 @@ from torch import Tensor, nn
 
 from holter.record.signals import SAMPLE_ALIASED, Signal
 from holter.watching.collectors import Reading
+from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.holdings import FRAMES, lists_in, named_values
-from holter.watching.collectors.moments import BackwardBegins, Depth
+from holter.watching.collectors.inputs import roots
+from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
+from holter.watching.collectors.roster import Roster
 from holter.watching.frames import Frames, is_of_script
 
 _LOOKED_AT = 64  # elements of a container, the last
@@ -28,8 +31,10 @@ _CONTAINERS = 64  # in one look
 _SEARCHED = 1024  # elements, for the one that was last at the last look
 _SAMPLED = 64  # values of an array
 _NAMED = 8  # variables with a name of their own
+_CALLS, _LOOKS = 4, 24  # of a model without gradients, for one look; looks before one step
 
 _Field = int | str
+_WHOLE = ""  # the field of an element that is an array itself
 
 
 class _Place(NamedTuple):
@@ -52,53 +57,121 @@ class Aliases:
     """Looks for arrays that many elements of a container share and that change while they do.
 
     The last element of a container is remembered by its address and the checksums of its arrays.
-    If it is still there at the next look, behind newer elements, and an array of it has changed,
-    the newer elements that hold the same array are counted.
+    If it is still there at the next look, behind newer elements, and an array of it that newer
+    elements hold as well has changed, the elements that share their arrays are counted.
+
+    A look is taken at `backward()`, and before steps that are read whole at calls of a model
+    without gradients: a function that plays episodes has returned when `backward()` is called.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (SAMPLE_ALIASED,)
-    at: ClassVar[tuple[type, ...]] = (BackwardBegins,)
+    at: ClassVar[tuple[type, ...]] = (Joined, BackwardBegins, AfterUpdate, Closing)
     depth: ClassVar[Depth] = Depth.FULL
     wakes_at: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self) -> None:
+        self.declined: list[str] = []
         self._frames = Frames()
+        self._calls: Calls[str] = Calls(self._called)
+        self._count = 0  # of calls without gradients before the coming step
         self._marks: dict[int, _Mark] = {}  # by id of the container
+        self._marks_of_calls: dict[int, _Mark] = {}
+        self._seen: dict[str, float] = {}  # shares at calls before the coming step, the largest
         self._owners: dict[str, tuple[str, ...]] = {}
 
-    def read(self, moment: BackwardBegins) -> Iterator[Reading]:
+    @property
+    def spent(self) -> float:
+        """Seconds inside the hooks, which no moment sees."""
+        return self._calls.spent
+
+    def read(self, moment: Joined | BackwardBegins | AfterUpdate | Closing) -> Iterator[Reading]:
         """Yield the share of aliased elements of each container that was added to."""
-        if not moment.opens_step:
-            return
-        marks: dict[int, _Mark] = {}
-        for frame in islice(self._frames.all(), FRAMES):
-            for name, share in self._frames.read(frame, partial(self._shares, marks)):
+        if not isinstance(moment, BackwardBegins):
+            self._listen(moment)
+        elif moment.opens_step:
+            self._calls.check()
+            self._calls.stop()
+            self._marks, shares = self._look(self._marks)
+            seen, self._seen = self._seen, {}
+            for name, share in {**seen, **shares}.items():
                 if name not in self._owners and len(self._owners) < _NAMED:
                     self._owners[name] = (name,)
                 if name in self._owners:
-                    yield Reading(SAMPLE_ALIASED, self._owners[name], [share])
-        self._marks = marks
+                    largest = max(share, seen.get(name, 0.0))
+                    yield Reading(SAMPLE_ALIASED, self._owners[name], [largest])
 
-    def _shares(
-        self, marks: dict[int, _Mark], variables: Mapping[str, Any]
-    ) -> list[tuple[str, float]]:
-        """Return shares by name, and add the marks of the containers of these variables."""
-        shares = []
-        for name, container in _containers(variables):
-            if id(container) in marks or len(marks) >= _CONTAINERS:
+    def _listen(self, moment: Joined | AfterUpdate | Closing) -> None:
+        """Hear calls of the models before a step that is read whole."""
+        self._calls.stop()
+        if isinstance(moment, Closing):
+            return
+        depth = moment.depth if isinstance(moment, Joined) else moment.next_depth
+        roster: Roster = moment.roster
+        if depth < self.depth or any(is_compiled(model.module) for model in roster.models):
+            return
+        self._count, self._marks_of_calls = 0, {}
+        self._calls.know(roots(roster))
+        self._calls.listen()
+
+    def _called(self, *_: object) -> bool:
+        if not torch.is_grad_enabled():
+            self._count += 1
+            if self._count % _CALLS == 0:
+                self._marks_of_calls, shares = self._look(self._marks_of_calls)
+                for name, share in shares.items():
+                    self._seen[name] = max(share, self._seen.get(name, 0.0))
+            if self._count >= _CALLS * _LOOKS:
+                self._calls.stop()
+        return True
+
+    def _look(self, before: Mapping[int, _Mark]) -> tuple[dict[int, _Mark], dict[str, float]]:
+        """Return the marks of all containers, and the share of aliased elements of some."""
+        marks: dict[int, _Mark] = {}
+        shares: dict[str, float] = {}
+        for frame in islice(self._frames.all(), FRAMES):
+            read = partial(_shares, before, marks)
+            for name, share in self._frames.read(frame, read):
+                shares.setdefault(name, share)
+        return marks, shares
+
+
+def _shares(
+    known: Mapping[int, _Mark], marks: dict[int, _Mark], variables: Mapping[str, Any]
+) -> list[tuple[str, float]]:
+    """Return shares by name, and add the marks of the containers of these variables."""
+    shares = []
+    containers = list(_containers(variables))
+    for name, container in containers:
+        if id(container) in marks or len(marks) >= _CONTAINERS:
+            continue
+        before = known.get(id(container))
+        with suppress(IndexError, RuntimeError):  # another thread may change it meanwhile
+            if before is not None and _is_last(container, before):
+                marks[id(container)] = before
                 continue
-            before = self._marks.get(id(container))
-            with suppress(IndexError, RuntimeError):  # another thread may change it meanwhile
-                if before is not None and _is_last(container, before):
-                    marks[id(container)] = before
-                    continue
-                share = None if before is None else _share(container, before)
-                mark = _mark(container)
-                if mark is not None:
-                    marks[id(container)] = mark
-                    if share is not None:
-                        shares.append((name, share))
-        return shares
+            share = None if before is None else _share(container, before)
+            if share and _WHOLE in _values(container[-1]) and not _goes_on(container, containers):
+                share = 0.0
+            mark = _mark(container)
+            if mark is not None:
+                marks[id(container)] = mark
+                if share is not None:
+                    shares.append((name, share))
+    return shares
+
+
+def _goes_on(container: Sequence[Any], others: Sequence[tuple[str, Any]]) -> bool:
+    """Whether another list is filled together with one of plain arrays, with other elements.
+
+    Its elements are of different times, then; a list may hold one array many times on purpose.
+    """
+    for _, other in others:
+        if other is container or abs(len(other) - len(container)) > 1:
+            continue
+        tokens = [_token(other[-n]) for n in range(1, min(len(other), _FEWEST) + 1)]
+        if len(set(tokens)) > len(tokens) // 2:
+            return True
+    return False
 
 
 def _containers(variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -144,13 +217,14 @@ def _mark(container: Sequence[Any]) -> _Mark | None:
 
 
 def _share(container: Sequence[Any], before: _Mark) -> float | None:
-    """Return the largest share of elements that hold an array that changed, if any were added."""
+    """Return the largest share of elements that share arrays which change, if any were added."""
     marked = _marked(container, before)
     if marked is None:
         return None
     count = min(len(container), _LOOKED_AT)
+    newest = [container[-n] for n in range(1, count + 1)]
     # An element that is there twice, as in a batch with replacement, counts once.
-    last = {id(element): element for element in (container[-n] for n in range(1, count + 1))}
+    last = newest if _WHOLE in marked else list({id(each): each for each in newest}.values())
     if len(last) < _FEWEST:
         return None
     changed = {
@@ -161,14 +235,16 @@ def _share(container: Sequence[Any], before: _Mark) -> float | None:
     if not changed:
         return 0.0
     elements = [
-        {field: _token(value) for field, value in _values(element).items()}
-        for element in last.values()
+        {field: _token(value) for field, value in _values(element).items()} for element in last
     ]
     shares = [0.0]
     for field, place in changed.items():
         holders = [element for element in elements if element.get(field) == place]
-        if _varies(holders, field):
-            shares.append(len(holders) / len(elements))
+        if field == _WHOLE or _varies(holders, field):
+            # Several environments that are stepped together have an array each.
+            held = Counter(element.get(field) for element in elements)
+            shared = [n for token, n in held.items() if n > 1 and type(token) is _Place]
+            shares.append(sum(shared) / len(elements))
     return max(shares)
 
 
@@ -192,8 +268,10 @@ def _marked(container: Sequence[Any], mark: _Mark) -> dict[_Field, Any] | None:
 
 
 def _values(element: Any) -> dict[_Field, Any]:
-    """Return the fields of an element, by position or name."""
+    """Return the fields of an element, by position or name; an array is its only field."""
     kind = type(element)
+    if kind in (np.ndarray, Tensor):
+        return {_WHOLE: element}
     if kind is list or isinstance(element, tuple):
         return dict(enumerate(islice(element, _FIELDS)))
     if kind is dict:

@@ -25,6 +25,21 @@ class Content(NamedTuple):
     places: tuple[Tensor, ...] = ()
     share: float = 1.0  # of all elements
     is_produced: bool = False  # by weights that are trained: not data
+    path: str = ""  # in the arguments of the call
+
+    @property
+    def argument(self) -> str:
+        """Return which argument of the call it is, for people."""
+        first, rest = self.path.removeprefix("[").partition("]")[::2]
+        return (str(int(first) + 1) if first.isdigit() else first.strip("'")) + rest
+
+    @property
+    def is_of_samples(self) -> bool:
+        """Whether it holds several numbers for each row."""
+        numbers = self.numbers
+        if self.places:
+            return numbers.numel() > 0
+        return numbers.dim() > 1 and numbers.numel() > numbers.shape[0]
 
     def fingerprint(self, batches: Batches) -> Value:
         """A number that differs with the numbers and with their places."""
@@ -62,9 +77,9 @@ class Arguments:
     def data(self, arguments: Any) -> list[Content]:
         """Return what can be read of the data, in the order of the arguments."""
         given = list(_tensors(arguments))
-        own = [tensor for path, tensor in given if path not in self._carried]
-        found = map(_content, own or [tensor for _, tensor in given])
-        return [content for content in found if content is not None]
+        own = [(path, tensor) for path, tensor in given if path not in self._carried]
+        found = [(path, _content(tensor)) for path, tensor in own or given]
+        return [content._replace(path=path) for path, content in found if content is not None]
 
     def of_call(self, arguments: tuple[Any, Any], output: Any) -> Any:
         """Return those with data of the positional and named arguments of a call that is over."""

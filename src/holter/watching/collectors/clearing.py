@@ -27,10 +27,11 @@ class Clearing:
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (GRAD_CARRIED_FRACTION, GRAD_DISCARDED)
+    repeats: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._watched: dict[int, Sequence[_Watched]] = {}  # by the index of the optimizer
-        self._single: dict[int, _Watched] = {}  # the one parameter that light steps look at
+        self._watched: dict[int, Sequence[Watched]] = {}  # by the index of the optimizer
+        self._single: dict[int, Watched] = {}  # the one parameter that light steps look at
         self._discarded: dict[int, int] = {}  # backward passes since the last step
         self._is_unused = False  # no optimizer has stepped since the last backward
 
@@ -46,6 +47,19 @@ class Clearing:
 
     def _forget(self, roster: Roster) -> None:  # noqa: ARG002
         self._single.clear()
+
+    def single(self, subject: Subject) -> "Watched | None":
+        """Return what is watched in a light step, if its gradient was cleared and not discarded."""
+        watched = self._watched.get(subject.index, ())
+        is_plain = len(watched) == 1 and watched[0].is_cleared and not self._discarded
+        return watched[0] if is_plain else None
+
+    def resume(
+        self, subject: Subject, watched: "Watched", *, at_update: bool, unused: bool
+    ) -> None:
+        """Take up the open step, whose gradients are cleared, with what was watched in it."""
+        self._is_unused = unused
+        self._watched = {} if at_update else {subject.index: (watched,)}
 
     def _backward(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
         for index, parameters in self._watched.items():
@@ -64,7 +78,7 @@ class Clearing:
         index = subject.index
         self._is_unused = False
         if next_depth > Depth.LIGHT:
-            self._watched[index] = [_Watched(p) for p in _with_gradient(subject)]
+            self._watched[index] = [Watched(p) for p in _with_gradient(subject)]
             return
         single = self._single.get(index)
         if single is None or not single.begin():
@@ -73,7 +87,7 @@ class Clearing:
             if first is None:
                 self._watched.pop(index, None)
                 return
-            single = self._single[index] = _Watched(first)
+            single = self._single[index] = Watched(first)
         self._watched[index] = (single,)
 
     def _gradients(self, subject: Subject) -> None:
@@ -91,10 +105,10 @@ class Clearing:
                 self._row[place] = share
 
 
-class _Watched:
+class Watched:
     """A parameter since its last update; `carried` is 1 while its old gradient is still in it."""
 
-    __slots__ = ("_added_to", "_cleared", "_gradient", "_parameter", "_version", "carried")
+    __slots__ = ("_added_to", "_gradient", "_parameter", "_version", "carried", "is_cleared")
 
     def __init__(self, parameter: Tensor) -> None:
         self._parameter = weakref.ref(parameter)  # a model that is done with may go
@@ -103,19 +117,24 @@ class _Watched:
 
     def begin(self) -> bool:
         """Begin again after an update; return whether there is a gradient to look at."""
-        self._cleared = self._added_to = False
+        self.is_cleared = self._added_to = False
         self.carried: float | Tensor | None = None
-        self._see()
-        return self._gradient != 0
+        parameter = self._parameter()
+        gradient = None if parameter is None else parameter.grad
+        if gradient is None:
+            self._gradient = self._version = 0
+            return False
+        self._gradient, self._version = id(gradient), gradient._version  # noqa: SLF001
+        return True
 
     def look(self) -> None:
         """Compare the gradient before a backward."""
         parameter = self._parameter()
-        if parameter is None or self._cleared:
+        if parameter is None or self.is_cleared:
             return
         gradient = parameter.grad
         if gradient is None or self._see():
-            self._cleared = True
+            self.is_cleared = True
             self.carried = 0.0
             return
         # Untouched as far as its counter tells; `p.grad.data.zero_()` goes past the counter.
@@ -129,8 +148,11 @@ class _Watched:
 
     def remember(self) -> None:
         """Take the gradient as a backward has left it."""
-        if self._see():
-            self._added_to = True
+        parameter = self._parameter()
+        gradient = None if parameter is None else parameter.grad
+        key, version = (0, 0) if gradient is None else (id(gradient), gradient._version)  # noqa: SLF001
+        if key != self._gradient or version != self._version:
+            self._gradient, self._version, self._added_to = key, version, True
 
     def at_step(self) -> float | Tensor | None:
         """Return how much of the old gradient is in the one that is complete; None if unknown."""

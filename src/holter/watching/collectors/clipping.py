@@ -50,7 +50,8 @@ class Clipping:
 
     def _arrived(self, row: list[float]) -> None:
         """Add the coefficient, as torch computes it, epsilon included."""
-        if self._places:
+        # A row that was taken before the first clipping has none of these places.
+        if self._places and max(self._places) < len(row):
             norm_at, limit_at, coefficient_at, *_ = self._places
             norm = row[norm_at]
             if norm is not ABSENT:

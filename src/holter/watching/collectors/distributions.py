@@ -8,7 +8,9 @@ from torch import Tensor
 
 from holter.record.signals import (
     ALIGNMENT_BLANK_FRACTION,
+    ALIGNMENT_FRAMES,
     ALIGNMENT_IMPOSSIBLE_FRACTION,
+    ALIGNMENT_USED,
     DISTRIBUTION_LOG_NORMALISER,
     DISTRIBUTION_MAX,
     DISTRIBUTION_SUM,
@@ -43,6 +45,8 @@ class Distributions:
         DISTRIBUTION_TARGET_MIN,
         ALIGNMENT_IMPOSSIBLE_FRACTION,
         ALIGNMENT_BLANK_FRACTION,
+        ALIGNMENT_FRAMES,
+        ALIGNMENT_USED,
         EXCLUSIVE_DISTANCE,
         EXCLUSIVE_LABELS,
     )
@@ -101,6 +105,9 @@ def _alignment(arguments: Mapping[str, Any]) -> _Values:
     inputs, wanted = (torch.as_tensor(each, device=given.device).reshape(-1) for each in lengths)
     if inputs.shape == wanted.shape:
         measured[ALIGNMENT_IMPOSSIBLE_FRACTION] = (inputs < wanted).float().mean()
+    if inputs.numel() > 1:
+        frames = torch.full((), given.shape[0], dtype=torch.float32, device=given.device)
+        measured |= {ALIGNMENT_FRAMES: frames, ALIGNMENT_USED: inputs.amax().float() / frames}
     if targets.dim() == 2:  # padded
         places = torch.arange(targets.shape[1], device=targets.device)
         kept = places < wanted.to(targets.device)[:, None]

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from holter.record.evaluations import owner_of
+from holter.record.events import PassMeasured
+from holter.record.format import Floats
 from holter.record.signals import VAL_BALANCED_ACCURACY, VAL_CALIBRATION_ERROR, VAL_R2, Signal
 from holter.watching.collectors import Reading, Tally
 from holter.watching.collectors.loss_calls import Family, Given, given
@@ -43,6 +45,7 @@ class _Pass:
     """One loss function on some data since the last step ended."""
 
     def __init__(self) -> None:
+        self.from_training = False  # a prediction is an output of a forward call of the training
         self._tallies: dict[Any, PassTally] = {}  # by number of outputs: one for each head
         self._waiting: dict[Any, _Waiting] = {}
 
@@ -130,6 +133,7 @@ class EvaluatedPasses:
         passed = self._passes[owner]
         call = given(moment.function, moment.arguments) if passed is not None else None
         if passed is not None and call is not None:
+            passed.from_training |= moment.from_training
             passed.add(call)
 
     def _is_due(self, owner: tuple[str, ...]) -> bool:
@@ -146,9 +150,15 @@ class EvaluatedPasses:
 def _told(owner: tuple[str, ...], passed: _Pass) -> Iterable[Reading | Tally]:
     tallies = passed.end()
     for tally in tallies:
-        yield Tally(tally.values(), partial(tally.told, owner[0]))
+        told = partial(_of_training, tally) if passed.from_training else tally.told
+        yield Tally(tally.values(), partial(told, owner[0]))
     for signal, value in tallies[0].readings().items() if len(tallies) == 1 else ():
         yield Reading(signal, owner, value.reshape(1))
+
+
+def _of_training(tally: PassTally, owner: str, values: Floats) -> PassMeasured | None:
+    measured = tally.told(owner, values)
+    return None if measured is None else replace(measured, from_training=True)
 
 
 def _kind(call: Given) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ from holter.record.signals import GRAPH_KEPT, MEMORY_HELD, Signal
 from holter.watching.collectors import Reading
 from holter.watching.collectors.moments import BackwardBegins, Depth
 from holter.watching.frames import Frames
+from holter.watching.nodes import number_of
 
 FRAMES = 6  # of the script, the innermost first
 _VARIABLES = 256  # of a frame or an object
@@ -80,7 +81,7 @@ class Holdings:
                     self._told.add(name)
                     yield self._line(name, held, frame)
         self._before = counts
-        nodes = (_number(root.grad_fn) for root in moment.roots if root.grad_fn is not None)
+        nodes = (number_of(root.grad_fn) for root in moment.roots if root.grad_fn is not None)
         self._newest = max(nodes, default=self._newest)
 
     def _readings(self, name: str, held: _Held) -> Iterator[Reading]:
@@ -170,7 +171,7 @@ def _oldest(container: Any) -> int:
     elements = container.values() if type(container) is dict else container
     results = map(_result, islice(elements, _OLDEST))
     nodes = (each.grad_fn for each in results if isinstance(each, Tensor))
-    return next((_number(node) for node in nodes if node is not None), sys.maxsize)
+    return next((number_of(node) for node in nodes if node is not None), sys.maxsize)
 
 
 def _terms(root: Any) -> tuple[int, int]:
@@ -182,14 +183,8 @@ def _terms(root: Any) -> tuple[int, int]:
             frontier += [below for below, _ in node.next_functions if below is not None]
         else:
             terms += 1
-            oldest = min(oldest, _number(node))
+            oldest = min(oldest, number_of(node))
     return terms, oldest
-
-
-def _number(node: Any) -> int:
-    """Return the number of a node of autograd: they rise in the order in which nodes are made."""
-    number: int = node._sequence_nr()  # noqa: SLF001
-    return number
 
 
 def _line_that_adds(code: CodeType, name: str) -> int | None:

@@ -19,6 +19,7 @@ class Hyperparameters:
     """Reads the optimizer's groups when its step begins: learning rates always, the rest rarer."""
 
     emits: ClassVar[tuple[Signal, ...]] = (LR, MOMENTUM, BETA1, BETA2, WEIGHT_DECAY, EPSILON)
+    repeats: ClassVar[bool] = True
 
     def join(self, lane: Lane) -> None:
         """Hear of updates."""

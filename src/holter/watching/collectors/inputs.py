@@ -3,7 +3,7 @@
 import math
 import weakref
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -15,17 +15,21 @@ from holter.record.signals import (
     INPUT_FINGERPRINT,
     INPUT_MEAN,
     INPUT_NONFINITE,
+    INPUT_OTHER_ABSMAX,
+    INPUT_OTHER_MEAN,
+    INPUT_OTHER_STD,
     INPUT_STD,
     Signal,
 )
 from holter.watching.collectors import Reading
-from holter.watching.collectors.arguments import Arguments, unread
+from holter.watching.collectors.arguments import Arguments, Content, unread
 from holter.watching.collectors.batches import Batches, Value
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.moments import AfterUpdate, BackwardBegins, Closing, Depth, Joined
 from holter.watching.collectors.naming import unwrapped
 from holter.watching.collectors.roster import Roster
 
+_OTHERS = 3  # further tensors of a call whose scale is read
 _SILENT = 3  # windows without a single call after which the hook is removed for good
 
 
@@ -41,6 +45,7 @@ class _Taken(NamedTuple):
 
     values: list[tuple[Signal, Value]]
     settled: bool
+    others: list[tuple[Signal, str, Value]]  # of further arguments
 
 
 class Inputs:
@@ -59,6 +64,9 @@ class Inputs:
         INPUT_NONFINITE,
         INPUT_FINGERPRINT,
         INPUT_ELEMENTS,
+        INPUT_OTHER_MEAN,
+        INPUT_OTHER_STD,
+        INPUT_OTHER_ABSMAX,
     )
     at: ClassVar[tuple[type, ...]] = (Joined, AfterUpdate, BackwardBegins, Closing)
     depth: ClassVar[Depth] = Depth.REGULAR
@@ -72,6 +80,7 @@ class Inputs:
         self._batches = Batches()
         self._roster: weakref.ref[Roster] | None = None
         self._owners: dict[str, tuple[str, ...]] = {}
+        self._of_others: dict[str, tuple[str, ...]] = {}  # by argument
         self._taken: dict[str, _Taken] = {}
         self._depth = Depth.LIGHT  # of the step whose forward is heard
         self._whole: set[str] = set()  # models that were called as a whole
@@ -164,6 +173,7 @@ class Inputs:
             (INPUT_ELEMENTS, elements),
         ]
         floats = [content for content in data if content.numbers.is_floating_point()]
+        others: list[tuple[Signal, str, Value]] = []
         if floats:
             chosen = floats[0]
             fine = (
@@ -179,19 +189,38 @@ class Inputs:
                 std, mean = chosen.spread()
                 values += [(INPUT_MEAN, mean), (INPUT_STD, std)]
                 values.append((INPUT_ABSMAX, self._batches.absmax(chosen.numbers)))
-        self._keep(label, module, values)
+                others += self._scales(label, floats[1:])
+        self._keep(label, module, values, others)
         return True
+
+    def _scales(
+        self, label: str, contents: Sequence[Content]
+    ) -> Iterator[tuple[Signal, str, Value]]:
+        """Yield the scale of further arguments, such as the features beside an adjacency."""
+        wanted = [each for each in contents if each.is_of_samples and not each.is_produced]
+        for content in wanted[:_OTHERS]:
+            owner = f"{label}, argument {content.argument}"
+            std, mean = content.spread()
+            yield INPUT_OTHER_MEAN, owner, mean
+            yield INPUT_OTHER_STD, owner, std
+            yield INPUT_OTHER_ABSMAX, owner, self._batches.absmax(content.numbers)
 
     def _take_part(self, label: str, module: nn.Module, arguments: Any) -> None:
         """Read whether the data that a part of a model is given are finite."""
         for content in self._arguments[label].data(arguments):
             if content.numbers.is_floating_point() and not content.is_produced:
                 nonfinite = self._batches.nonfinite(content.numbers)
-                self._keep(label, module, [(INPUT_NONFINITE, nonfinite)])
+                self._keep(label, module, [(INPUT_NONFINITE, nonfinite)], [])
                 return
 
-    def _keep(self, label: str, module: nn.Module, values: list[tuple[Signal, Value]]) -> None:
-        self._taken[label] = _Taken(values, settled=module.training)
+    def _keep(
+        self,
+        label: str,
+        module: nn.Module,
+        values: list[tuple[Signal, Value]],
+        others: list[tuple[Signal, str, Value]],
+    ) -> None:
+        self._taken[label] = _Taken(values, settled=module.training, others=others)
         if all(owner in self._taken and self._taken[owner].settled for owner in self._owners):
             self._calls.stop()
 
@@ -218,11 +247,18 @@ class Inputs:
                 else "inputs are not recorded: no call of a whole model was seen; the step may be"
                 " compiled, or its parts are called one by one"
             )
+        batches = [(label, batch) for label, batch in taken.items() if label in self._owners]
         return [
-            Reading(signal, self._owners[label], as_values(value))
-            for label, batch in taken.items()
-            if label in self._owners
-            for signal, value in batch.values
+            *(
+                Reading(signal, self._owners[label], as_values(value))
+                for label, batch in batches
+                for signal, value in batch.values
+            ),
+            *(
+                Reading(signal, self._of_others.setdefault(owner, (owner,)), as_values(value))
+                for _, batch in batches
+                for signal, owner, value in batch.others
+            ),
         ]
 
     def _decline(self, sentence: str) -> None:

@@ -5,7 +5,7 @@ are called directly, with what they need, and write to places of a row that they
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVarTuple, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from holter.watching.collectors.roster import Roster, Subject
 
 ABSENT = float(run_format.ABSENT)  # one object, so that `is` tells a place nobody wrote to
 Column = tuple[Signal, tuple[str, ...]]
-_P = ParamSpec("_P")
+_Told = TypeVarTuple("_Told")
 
 
 class Wide(Protocol):
@@ -141,6 +141,7 @@ class Lane:
         self.salt = 0  # of hashes, another one for each run
         self.event: Callable[[Occurrence], None] = lambda _: None  # records an event
         self._fail = fail
+        self._places: dict[Signal, Places] = {}
         self._broken: list[tuple[Callable[..., None], Exception]] = []
         # Who is called when; a collector adds its methods to those that it needs.
         self.at_roster: list[Callable[[Roster], None]] = []
@@ -171,16 +172,27 @@ class Lane:
             collector.join(self)
 
     def places(self, signal: Signal) -> Places:
-        """Return the places of a signal in the row."""
-        return Places(self.row, signal)
+        """Return the places of a signal in the row: the same for all who ask."""
+        return self._places.setdefault(signal, Places(self.row, signal))
 
-    def tell(
-        self, hearers: Sequence[Callable[_P, None]], *args: _P.args, **kwargs: _P.kwargs
-    ) -> None:
+    def repeats(self) -> bool:
+        """Whether all who hear of every step write the same again in one in which nothing else is.
+
+        Losses and times are what is not the same.
+        """
+        of_each = (self.at_backward, self.at_backward_end, self.at_gradients)
+        of_updates = (self.at_update, self.at_update_end, self.at_end)
+        return all(
+            getattr(_collector_of(hear), "repeats", False)
+            for hearers in (*of_each, *of_updates)
+            for hear in hearers
+        )
+
+    def tell(self, hearers: Sequence[Callable[[*_Told], None]], *args: *_Told) -> None:
         """Call all of some hearers."""
         for hear in hearers:
             try:
-                hear(*args, **kwargs)
+                hear(*args)
             except Exception as error:
                 self._broken.append((hear, error))
         if self._broken:
@@ -202,7 +214,11 @@ def _collector_of(hear: Any) -> object:
 
 @runtime_checkable
 class LightCollector(Protocol):
-    """Reads at every step. Must not synchronise with a device, nor loop over parameters."""
+    """Reads at every step. Must not synchronise with a device, nor loop over parameters.
+
+    One that sets `repeats` writes in a step what it wrote in the last, if it hears of nothing but
+    backward and update; a streak does not call it, and needs to know of its losses and times.
+    """
 
     emits: ClassVar[tuple[Signal, ...]]
 

@@ -17,6 +17,7 @@ class Loading:
     """Files a batch under the step whose backward follows it; validation batches under none."""
 
     emits: ClassVar[tuple[Signal, ...]] = (DATA_BATCH_SIZE, TIME_DATA_WAIT, DATA_BATCHES)
+    repeats: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._fetched: Totals = {}

@@ -18,7 +18,12 @@ from holter.watching.collectors import STEP
 from holter.watching.collectors.lane import Lane, copied
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Subject
-from holter.watching.collectors.script_factors import ScriptFactors, count_of, script_factors
+from holter.watching.collectors.script_factors import (
+    ScriptFactors,
+    count_of,
+    ends_in_factor,
+    script_factors,
+)
 from holter.watching.frames import Chain, Frames
 
 
@@ -37,13 +42,15 @@ class Losses:
     """Adds up what `backward()` is called on, or averages it over the micro-batches of a step.
 
     Calls at one place, each on a loss that was computed since the last call, are micro-batches. The
-    first call of a step is not looked at more closely, unless it is the first of all or an earlier
-    step made several calls: the same in every run of a script, however deep its steps are read.
+    first call of a step is not looked at more closely, unless it is the first of all, an earlier
+    step made several calls, or the loss ends in a factor: the same in every run of a script,
+    however deep its steps are read.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (
         *(LOSS, LOSS_FACTOR, LOSS_LOGGED, BACKWARD_CALLS, CLOSURE_CALLS),
     )
+    repeats: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._optimised: float | Tensor | None = None
@@ -53,9 +60,8 @@ class Losses:
         self._passes: list[Pass] = []  # of the step, those that were looked at
         self._most = 1  # calls in a step
         self._last = -1  # number of the newest node of autograd at the last call
-        # At the first step, and once a step made several calls or its loss was scaled.
-        self._is_curious = True
-        self._has_reason = False
+        self._is_curious = True  # at the first step, and once a step made several calls
+        self._has_several = False
 
     def join(self, lane: Lane) -> None:
         """Hear of backward passes, of values that are logged, and of closures."""
@@ -71,9 +77,21 @@ class Losses:
         lane.at_log.append(self._log)
         lane.at_end.append(self._end)
 
+    @property
+    def single(self) -> float | None:
+        """The loss of the open step, if it is one number that backward was called on once."""
+        is_plain = self._calls == 1 and not (self._logged or self._passes or self._has_several)
+        value = self._optimised
+        return value if is_plain and isinstance(value, float) else None
+
+    def resume(self, loss: float) -> None:
+        """Take up the open step after the one backward pass that it had."""
+        self._optimised, self._calls = loss, 1
+
     def _backward(self, roots: Sequence[Tensor], opens: bool, depth: Depth) -> None:  # noqa: ARG002
         self._calls += 1
-        factors = self._look(roots) if self._is_curious or self._calls > 1 else None
+        is_looked_at = self._is_curious or self._calls > 1 or any(map(ends_in_factor, roots))
+        factors = self._look(roots) if is_looked_at else None
         for root in roots:
             value = copied(root)
             if factors is not None and factors.scale != 1:
@@ -91,7 +109,7 @@ class Losses:
             Pass(self._frames.chain(), is_fresh, factors.divisor, count_of(roots[0]))
         )
         self._last = torch._C._autograd._get_sequence_nr() - 1  # noqa: SLF001  (of the newest)
-        self._has_reason |= self._calls > 1 or factors.scale != 1
+        self._has_several |= self._calls > 1
         return factors
 
     def _factor(self) -> float | None:
@@ -134,7 +152,7 @@ class Losses:
             if loss is not None:
                 row[self._losses[subject.owner]] = loss
                 row.is_on_device |= isinstance(loss, Tensor)
-        self._optimised, self._calls, self._is_curious = None, 0, self._has_reason
+        self._optimised, self._calls, self._is_curious = None, 0, self._has_several
         if self._logged:
             self._logged = []
 

@@ -34,6 +34,7 @@ class Memory:
         MEMORY_PEAK,
         MEMORY_RETRIES,
     )
+    repeats: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._updates = 0
@@ -51,7 +52,20 @@ class Memory:
         devices = (parameter.device for parameter in roster.parameters if parameter.is_cuda)
         self._device = next(devices, None)
 
+    @property
+    def until_read(self) -> int:
+        """Number of updates before the next one that is read."""
+        return -self._updates & (self._every - 1)
+
+    def skip(self, updates: int) -> None:
+        """Count updates that were not heard."""
+        self._updates += updates
+
     def _updated(self, subject: Subject, depth: Depth) -> None:  # noqa: ARG002
+        self.look()
+
+    def look(self) -> None:
+        """Read after an update, if it is one of those at which memory is read."""
         update = self._updates
         self._updates += 1
         if update & (self._every - 1):

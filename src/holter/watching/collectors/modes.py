@@ -32,6 +32,7 @@ class Modes:
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (MODE_TRAINING, MODE_EVAL_FRACTION)
+    repeats: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._models: list[_Looked] = []

@@ -94,6 +94,7 @@ class ValidationLoss(NamedTuple):
     split: str  # train, validation or test, as far as it is known
     roster: Roster
     items: Tensor | float | None = None  # that the script divides a sum by, where it says so
+    from_training: bool = False  # its predictions are outputs of a forward call of the training
 
 
 class EvaluationBegins(NamedTuple):

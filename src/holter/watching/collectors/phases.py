@@ -2,12 +2,14 @@
 
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import numpy as np
 from torch import Tensor
 from torch.optim import Optimizer
 
+from holter.record.format import Floats
 from holter.record.signals import (
     TIME_BACKWARD,
     TIME_CHECKPOINT,
@@ -24,6 +26,8 @@ from holter.watching.collectors.lane import ABSENT, Lane
 from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.roster import Roster, Subject
 
+_CHECKPOINT, _GARBAGE = TIME_CHECKPOINT.name, TIME_GARBAGE.name  # signals hash slowly
+
 
 class Phases:
     """Measures between calls that holter hears of anyway; a step runs from update to update."""
@@ -38,10 +42,11 @@ class Phases:
         TIME_COMPILED_GRAPHS,
         TIME_STEP,
     )
+    repeats: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._forward = self._backward = self._optimizer = self._evaluation = 0.0
-        self._pauses = {TIME_CHECKPOINT: 0.0, TIME_GARBAGE: 0.0}
+        self._pauses = {_CHECKPOINT: 0.0, _GARBAGE: 0.0}
         self._graphs = 0  # compiled so far
         self._updated: float | None = None  # when the last update ended
         self._free: float | None = None  # when the last pass or update ended
@@ -58,7 +63,7 @@ class Phases:
     def join(self, lane: Lane) -> None:
         """Hear of everything that a step consists of."""
         self._row, self._clock = lane.row, lane.clock
-        self._graphs = _compiled_graphs()
+        self._graphs = compiled_graphs()
         # In this order, one behind the other.
         self._place, *_ = [lane.places(signal)[STEP] for signal in self.emits]
         lane.at_roster.append(self._attend)
@@ -70,6 +75,49 @@ class Phases:
         lane.at_backward_end.append(self._backward_ends)
         lane.at_update.append(self._update_begins)
         lane.at_update_end.append(self._update_ends)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but a forward pass was heard between the last update and a backward."""
+        return (
+            self._updated is not None
+            and self._forward == self._backward_began - self._updated
+            and self._given is None
+            and not (self._backward or self._optimizer or self._evaluation)
+            and not any(self._pauses.values())
+        )
+
+    @property
+    def begun(self) -> tuple[float, float]:
+        """When the last update ended, and when the backward pass after it began."""
+        return self._updated or 0.0, self._backward_began
+
+    def resume(self, updated: float, marks: Sequence[float]) -> None:
+        """Take up the open step: when the last update ended, and what was heard of since when."""
+        self._updated = self._free = updated
+        self._forward = self._backward = self._optimizer = 0.0
+        hearers: tuple[Callable[..., None], ...] = (
+            self._backward_begins,
+            self._backward_ends,
+            self._update_begins,
+            self._update_ends,
+        )
+        entered, ignored = self._clock.entered, (None, None, None)
+        for mark, hear, given in zip(marks, hearers, (3, 0, 3, 2), strict=False):
+            self._clock.entered = mark + self._clock.spent
+            hear(*ignored[:given])
+        self._clock.entered = entered
+
+    def write(self, rows: Floats, updated: float, marks: Floats) -> None:
+        """Write the phases of steps of which nothing but backward and update was heard."""
+        began, ended, update, after = marks.T
+        before = np.concatenate([[updated], after[:-1]])
+        place = self._place
+        rows[:, place] = began - before
+        rows[:, place + 1] = ended - began
+        rows[:, place + 2] = after - update
+        rows[:, place + 3 : place + 7] = 0.0
+        rows[:, place + 7] = after - before
 
     def _attend(self, roster: Roster) -> None:
         self._roster = weakref.ref(roster)
@@ -105,7 +153,7 @@ class Phases:
         self._free, self._given = now, None
 
     def _paused(self, signal: Signal, seconds: float) -> None:
-        self._pauses[signal] += seconds
+        self._pauses[signal.name] += seconds
         # Whatever is under way is not that long.
         self._backward_began += seconds
         if self._free is not None:
@@ -139,10 +187,10 @@ class Phases:
         if self._update_began is not None:  # a GradScaler may have skipped the update
             inside = self._forward + self._backward - self._passes_before  # of a closure
             self._optimizer += now - self._update_began - inside
-        graphs, pauses, row, place = _compiled_graphs(), self._pauses, self._row, self._place
+        graphs, pauses, row, place = compiled_graphs(), self._pauses, self._row, self._place
         values = (
             *(self._forward, self._backward, self._optimizer, self._evaluation),
-            *(pauses[TIME_CHECKPOINT], pauses[TIME_GARBAGE], graphs - self._graphs),
+            *(pauses[_CHECKPOINT], pauses[_GARBAGE], graphs - self._graphs),
             ABSENT if self._updated is None else now - self._updated,
         )
         if row[place] is ABSENT:
@@ -150,13 +198,13 @@ class Phases:
         else:  # several optimizers step in one step
             for index, value in enumerate(values, place):
                 row[index] = value if row[index] is ABSENT else row[index] + value
-        pauses[TIME_CHECKPOINT] = pauses[TIME_GARBAGE] = 0.0
+        pauses[_CHECKPOINT] = pauses[_GARBAGE] = 0.0
         self._forward = self._backward = self._optimizer = self._evaluation = 0.0
         self._graphs, self._update_began = graphs, None
         self._updated = self._free = now
 
 
-def _compiled_graphs() -> int:
+def compiled_graphs() -> int:
     """Return how many graphs torch.compile has made; not imported means none."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])

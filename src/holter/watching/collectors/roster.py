@@ -1,7 +1,7 @@
 """Who is trained by whom: models, their optimizers, and a name for every parameter."""
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor, nn
@@ -68,6 +68,7 @@ class Roster:
     given: tuple[bool, ...] = ()  # trainable when an optimizer got them; else as they are
     naming: Naming = field(default_factory=Naming)
     unregistered: Keys = frozenset()  # what models keep where their `parameters()` is blind
+    former: Mapping[int, str] = field(default_factory=dict)  # names of what replaced models held
 
     def subject_of(self, optimizer: Optimizer) -> Subject | None:
         """The subject of an optimizer, if it is on the roster."""
@@ -119,7 +120,22 @@ class Roster:
             if (optimizer := subject.optimizer()) is not None and subject.index not in replaced
         ]
         held.sort(key=lambda holding: holding[0])
-        return _assemble(self.naming, [Model(*m, mode_dependent(m[2])) for m in modules], held)
+        chosen = [Model(*m, mode_dependent(m[2])) for m in modules]
+        return _assemble(self.naming, chosen, held, self.former)
+
+    def without(self, replaced: Iterable[nn.Module]) -> "Roster":
+        """The roster without models that others have replaced.
+
+        What optimizers hold of them keeps its name, and is in no model.
+        """
+        gone = {id(module) for module in replaced}
+        kept = [model for model in self.models if id(model.module) not in gone]
+        names = zip(self.parameters, self.names, strict=True)
+        former = {id(parameter): name for parameter, name in names}
+        return _assemble(self.naming, kept, self._held(), {**self.former, **former})
+
+    def _held(self) -> list[tuple[int, str, Optimizer]]:
+        return [(s.index, s.label, o) for s in self.subjects if (o := s.optimizer()) is not None]
 
     def without_dead(self) -> "Roster":
         """The roster without optimizers that are gone, and without models that only they trained.
@@ -131,12 +147,14 @@ class Roster:
             return self
         trained = {id(parameter) for subject in live for parameter in subject.parameters}
         kept = [m for m in self.models if any(id(p) in trained for p in m.module.parameters())]
-        held = [(s.index, s.label, o) for s in live if (o := s.optimizer()) is not None]
-        return _assemble(self.naming, kept, held)
+        return _assemble(self.naming, kept, self._held(), self.former)
 
 
 def _assemble(
-    naming: Naming, models: Sequence[Model], held: Sequence[tuple[int, str, Optimizer]]
+    naming: Naming,
+    models: Sequence[Model],
+    held: Sequence[tuple[int, str, Optimizer]],
+    former: Mapping[int, str],
 ) -> Roster:
     named: dict[int, tuple[str, Tensor]] = {}
     for model in models:
@@ -161,7 +179,9 @@ def _assemble(
             for place, parameter in enumerate(group["params"]):
                 holder.setdefault(id(parameter), index)
                 where = f"{label or 'optimizer'}.param_groups[{number}][{place}]"
-                if "param_names" in group:
+                if id(parameter) in former:
+                    where = former[id(parameter)]
+                elif "param_names" in group:
                     where = group["param_names"][place]
                 everyone.setdefault(id(parameter), (where, parameter))
     return Roster(
@@ -175,6 +195,7 @@ def _assemble(
         given=tuple(given.get(key, each.requires_grad) for key, (_, each) in everyone.items()),
         naming=naming,
         unregistered=frozenset(named) - registered,
+        former={key: name for key, name in former.items() if key in holder},
     )
 
 

@@ -13,6 +13,7 @@ class Scheduling:
     """Counts `scheduler.step()` calls between the ends of steps, from the first call on."""
 
     emits: ClassVar[tuple[Signal, ...]] = (SCHEDULE_STEPS,)
+    repeats: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._calls: int | None = None

@@ -12,6 +12,7 @@ _OF_PYTHON = (torch.int64, torch.float64)  # types in which torch keeps a number
 _LEAST_SCALE = 8  # from which on a power of two counts as a loss scale
 _WHOLE = 1e-6  # relative: closer to a whole number than that, a number is one
 _DEEPEST = 2  # operations: a loss may be divided, then scaled
+_FACTORS = ("MulBackward0", "DivBackward0")
 _MOST = 6  # operations, with those that change nothing: libraries divide by one device or batch
 
 
@@ -40,6 +41,11 @@ def script_factors(root: Tensor) -> ScriptFactors:
         elif 0 < number < 1 and abs(1 / number - round(1 / number)) < _WHOLE / number:
             divisor *= round(1 / number)
     return ScriptFactors(scale, divisor)
+
+
+def ends_in_factor(root: Tensor) -> bool:
+    """Whether the last operation of a loss multiplies or divides it."""
+    return type(root.grad_fn).__name__ in _FACTORS
 
 
 def count_of(root: Tensor) -> Tensor | None:
@@ -73,7 +79,7 @@ def _operations(root: Tensor) -> Iterator[Any]:
     """Yield the multiplications and divisions that end in the root of a backward pass."""
     node: Any = root.grad_fn
     for _ in range(_MOST):
-        if type(node).__name__ not in ("MulBackward0", "DivBackward0"):
+        if type(node).__name__ not in _FACTORS:
             return
         yield node
         node = node.next_functions[0][0]

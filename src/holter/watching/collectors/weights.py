@@ -1,4 +1,4 @@
-"""The weights after each update: norms, extremes, rows that are all the same."""
+"""The weights after each update: norms, extremes, rows that are identical."""
 
 import weakref
 from collections.abc import Iterable, Sequence
@@ -43,6 +43,7 @@ class Weights:
         self._reads: dict[int, int] = {}  # by the index of the optimizer
         self._roster: weakref.ref[Roster] | None = None
         self._without_units: set[int] = set()  # identities of parameters
+        self._gates: dict[int, int] = {}  # of recurrent weights, by the same
 
     def read(self, moment: AfterUpdate) -> Iterable[Reading]:
         """A value for each parameter."""
@@ -60,10 +61,15 @@ class Weights:
         if reads % _EVERY == 0:
             yield from self._twins(moment)
 
+    def _first_gate(self, weight: Tensor) -> Tensor:
+        """Return the rows that have to differ; those of one gate, of a recurrent layer."""
+        return weight[: weight.shape[0] // self._gates.get(id(weight), 1)]
+
     def _twins(self, moment: AfterUpdate) -> Iterable[Reading]:
         if self._roster is None or self._roster() is not moment.roster:
             self._roster = weakref.ref(moment.roster)
             self._without_units = _without_units(moment.roster)
+            self._gates = _gates(moment.roster)
         subject = moment.subject
         places = [
             place
@@ -76,8 +82,22 @@ class Weights:
             and id(parameter) not in self._without_units
         ]
         if places:
-            values = _twin_fractions([subject.parameters[place] for place in places])
+            values = _twin_fractions(
+                [self._first_gate(subject.parameters[place]) for place in places]
+            )
             yield Reading(WEIGHT_TWIN_FRACTION, subject.names, values, places)
+
+
+def _gates(roster: Roster) -> dict[int, int]:
+    """How many gates are stacked in the rows of each recurrent weight."""
+    return {
+        id(parameter): parameter.shape[0] // module.hidden_size
+        for model in roster.models
+        for module in model.module.modules()
+        if isinstance(module, nn.RNNBase | nn.RNNCellBase)
+        for name, parameter in module.named_parameters(recurse=False)
+        if name.startswith(("weight_ih", "weight_hh"))
+    }
 
 
 def _without_units(roster: Roster) -> set[int]:

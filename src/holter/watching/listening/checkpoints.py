@@ -86,14 +86,15 @@ class CheckpointListener:
             is_kept = self._taken.get(module, -1) < self._stepper.coming_step
             is_copied = self._stepper.has_trained and not assigned and is_kept
             where = next((place(frame) for frame in self._frames.all()), "")
+            wrapped = _wrapped(module, state, missing, unexpected)
             self._recorder.event(
                 StateLoaded(
                     f"{type(module).__name__} {number}",
                     found=len(state) - len(unexpected),
                     missing=len(missing),
                     unexpected=len(unexpected),
-                    renamed=_renamed(missing, unexpected),
-                    example=_example(missing, unexpected),
+                    renamed=_renamed(missing, unexpected) + len(wrapped),
+                    example=_example([*wrapped.values(), *missing], [*wrapped, *unexpected]),
                     where=where,
                     of_step=self._step_of(module),
                     own=_own(module, state) if is_copied else 0,
@@ -145,6 +146,31 @@ def _renamed(missing: Sequence[str], unexpected: Sequence[str]) -> int:
     return sum(
         name in ends or any(end in given for end in _ends(name)) for name in missing[:_NAMES]
     )
+
+
+def _wrapped(
+    module: nn.Module, state: Mapping[str, Any], missing: Sequence[str], unexpected: Sequence[str]
+) -> dict[str, str]:
+    """Return missing names by those of the state, which lack one part of them, such as `.base.`.
+
+    Layers that were wrapped before their weights were loaded have it. The shapes are the same.
+    """
+    if not missing or not unexpected:
+        return {}
+    given = {name: getattr(state[name], "shape", None) for name in unexpected[:_NAMES]}
+    held = {name: each.shape for name, each in module.named_parameters(remove_duplicate=False)}
+    found: dict[str, str] = {}
+    for name in missing[:_NAMES]:
+        for shorter in _without_a_part(name):
+            if name in held and given.get(shorter) == held[name]:
+                found.setdefault(shorter, name)
+    return found
+
+
+def _without_a_part(name: str) -> list[str]:
+    """The names that a name has without one of its parts between the first and the last."""
+    parts = name.split(".")
+    return [".".join([*parts[:n], *parts[n + 1 :]]) for n in range(1, len(parts) - 1)]
 
 
 def _ends(name: str) -> list[str]:

@@ -31,6 +31,24 @@ from holter.watching.taps import Interest, TappedLoss
 _MOST_READS = 16  # lines that are recorded
 
 
+class _Losses:
+    """Whether loss functions are of interest: in evaluation, and where a collector reads them."""
+
+    __slots__ = ("_evaluation", "_is_grad_enabled", "_open", "_publisher")
+
+    def __init__(self, loop: Loop) -> None:
+        self._evaluation, self._open = loop.evaluation, loop.stepper.open
+        self._publisher, self._is_grad_enabled = loop.stepper.publisher, torch.is_grad_enabled
+
+    @property
+    def is_on(self) -> bool:
+        return (
+            self._evaluation.is_on
+            or not self._is_grad_enabled()
+            or LossComputed in self._publisher.heard[self._open.forward_depth]
+        )
+
+
 class ForwardListener:
     """Hears of batches, modes, losses, and of some functions that models call."""
 
@@ -38,7 +56,7 @@ class ForwardListener:
         self.shield = loop.shield
         self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
         self._loaders, self._orders, self._passes = Loaders(), Orders(), loop.passes
-        self._lane = loop.stepper.lane
+        self._lane, self.losses = loop.stepper.lane, _Losses(loop)
         self._frames = Frames()
         self._reads: set[tuple[str, str]] = set()  # of the GPU: call, file and line
 
@@ -46,11 +64,6 @@ class ForwardListener:
     def is_evaluating(self) -> bool:
         """Whether a model is in eval mode."""
         return self._loop.evaluation.is_on
-
-    @property
-    def minds_losses(self) -> bool:
-        """Whether a collector reads the losses of the step that this forward pass belongs to."""
-        return self._stepper.listens_to(LossComputed, self._open.forward_depth)
 
     @property
     def forward(self) -> Interest:
@@ -186,6 +199,16 @@ class ForwardListener:
                 LossComputed(kept.function, kept.loss, kept.samples, kept.arguments)
             )
 
+    @property
+    def is_deaf(self) -> bool:
+        """Whether a derivative is of no interest: no loss waits to be told from one of training."""
+        return not self._loop.evaluation.undecided
+
+    @shielded
+    def derivative_asked(self) -> None:
+        """Forget a loss in eval mode whose graph the script needs: for an attack, or a saliency."""
+        self._loop.evaluation.take_undecided()
+
     def _foresee(self, function: str, arguments: Mapping[str, Any]) -> Callable[[Tensor], None]:
         """Return what publishes a loss of the batch that was fetched last."""
         scores: Tensor = arguments["input"]
@@ -200,4 +223,5 @@ class ForwardListener:
     def _evaluated(self, call: TappedLoss) -> EvaluatedLoss:
         step, evaluating = self._stepper.coming_step, self.is_evaluating
         data = self._passes.data_of(call, step, evaluating=evaluating)
-        return EvaluatedLoss(call.detached(), data, items_of(call, self._frames))
+        from_training = self._loop.evaluation.is_from_training(call)
+        return EvaluatedLoss(call.detached(), data, items_of(call, self._frames), from_training)

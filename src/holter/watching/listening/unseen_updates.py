@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from holter.watching.collectors.roster import Subject
+from holter.watching.collectors.roster import Roster
 from holter.watching.listening.updates import UpdateListener
 from holter.watching.loop import Loop
 from holter.watching.shield import shielded
@@ -17,6 +17,7 @@ from holter.watching.taps.beginnings import tap_beginnings
 
 _SAMPLED = 4  # parameters whose values are compared where no counter tells of a change
 _ELEMENTS = 1024  # of each of them
+_MOST = 16  # models that are followed: an inner loop adapts copies of a model without an end
 _TRIAL = 64  # backward passes in which parameters that are updated at all are seen to be
 
 State = tuple[int, int] | None  # identity of a gradient, and how often it was written to
@@ -51,37 +52,25 @@ class UnseenUpdates:
         self._loop, self._updates, self._tapped = loop, updates, tapped
         self._followed: list[_Followed] = []
         self._models: set[int] = set()  # identities
+        self._is_tapped = False
         self._roots: list[Any] = []  # nodes of the graph that backward was called on
         self._idle = 0  # backward passes that reached no followed parameter
         self._awaits = False  # whether an update may come
-        self._subjects: tuple[Subject, ...] | None = None  # of the roster that was looked at
-        self._is_seen = False  # a torch optimizer is among them
+        # A torch optimizer updates the weights, so that all is seen without this.
+        self.is_deaf = False
+        loop.stepper.lane.at_roster.append(self._attend)
         self.backwards = 0  # while no torch optimizer was watched
 
-    @property
-    def is_deaf(self) -> bool:
-        """Whether a torch optimizer updates the weights, so that all is seen without this."""
-        if self.shield.is_closed:
-            return True
-        subjects = self._loop.stepper.roster.subjects
-        if subjects is not self._subjects:  # asked at every backward: answered once a roster
-            self._subjects = subjects
-            self._is_seen = any(
-                not isinstance(s.optimizer(), UnseenOptimizer | None) for s in subjects
-            )
-        return self._is_seen
-
-    @property
-    def minds_backward_ends(self) -> bool:
-        """Whether gradients are read when backward has returned."""
-        return not self.is_deaf
+    def _attend(self, roster: Roster) -> None:
+        optimizers = [subject.optimizer() for subject in roster.subjects]
+        self.is_deaf = any(not isinstance(each, UnseenOptimizer | None) for each in optimizers)
 
     @property
     def updaters(self) -> list[str]:
         """Who was seen to update weights."""
         return list(dict.fromkeys(f.optimizer.by for f in self._followed if f.updates))
 
-    def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:  # noqa: ARG002
+    def backward_begins(self, roots: Sequence[Tensor], whole: bool) -> None:  # noqa: ARG002
         """See the update since the last backward."""
         self.look()
         self._remember(roots)
@@ -105,7 +94,8 @@ class UnseenUpdates:
 
     def follow(self, optimizer: UnseenOptimizer) -> None:
         """Watch the parameters of an optimizer that stands for something unseen."""
-        if not self._followed:
+        if not self._is_tapped:
+            self._is_tapped = True
             self._tapped(tap_beginnings(self.look, lambda module: id(module) in self._models))
         self._followed.append(_Followed(optimizer))
         self._models = {id(model.module) for model in self._loop.stepper.roster.models}
@@ -148,12 +138,17 @@ class UnseenUpdates:
         self._awaits = any(followed.awaits for followed in self._followed)
 
     def _scout(self, roots: Sequence[Any]) -> None:
-        if self._loop.scout is None:
+        if self._loop.scout is None or len(self._followed) >= _MOST:
             return
         if self.backwards >= _TRIAL and any(followed.updates for followed in self._followed):
             self._followed = [followed for followed in self._followed if followed.updates]
         known = {id(p) for followed in self._followed for p in followed.parameters}
         self._loop.scout.after_unseen_backward(known, lambda: _leaves(roots))
+        if len(self._followed) >= _MOST:
+            self.shield.notes.append(
+                f"{len(self._followed)} models are updated without an optimizer; models that the"
+                " script trains so from here on are not recorded."
+            )
 
 
 class _Followed:

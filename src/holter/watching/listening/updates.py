@@ -1,6 +1,5 @@
 """UpdateListener: a training loop from backward to the update of the weights."""
 
-import os
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -34,32 +33,24 @@ class UpdateListener:
         self.shield = loop.shield
         self._loop, self._stepper, self._open = loop, loop.stepper, loop.stepper.open
         self._loss_scale, self._lane = loop.stepper.loss_scale, loop.stepper.lane
-        self._closures = ClosureListener(loop)
+        self._closures, self._streak = ClosureListener(loop), loop.streak
         self._in_eval = False  # at the last backward
         self.backwards = 0  # of the training
         self.made: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # optimizers, watched or not
+        loop.streak.ordinary = self
         self._clipping = (False, False)  # of the call under way: scaled gradients, and too late
         # What was clipped last, and the places on which roster of those who hold it.
         self._clipped: tuple[tuple[int, ...], weakref.ref[Roster], list[int]] | None = None
 
-    @property
-    def is_deaf(self) -> bool:
-        """Whether a backward is of no interest."""
-        return self.shield.is_closed
-
-    @property
-    def minds_backward_ends(self) -> bool:
-        """Whether a collector reads what backward left: one does."""
-        return True
-
     @shielded
-    def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:
+    def backward_begins(self, roots: Sequence[Tensor], whole: bool) -> None:
         """Open a step if the last one has been updated."""
-        loop, step, stepper = self._loop, self._open, self._stepper
+        loop, step, stepper, lane = self._loop, self._open, self._stepper, self._lane
         self.backwards += 1
         in_eval = loop.evaluation.is_on
-        if loop.evaluation.has_undecided:
+        if loop.evaluation.undecided:
             loop.decide(training=in_eval)
+        loop.evaluation.trained(roots)
         if loop.scout is not None:
             loop.scout.before_backward()
         if step.stage is Stage.UPDATED:
@@ -67,14 +58,18 @@ class UpdateListener:
         if in_eval is not self._in_eval:  # training goes on in another mode
             self._in_eval = in_eval
             stepper.alert()
-        scalars = [self._loss_scale.without(root) for root in roots if root.numel() == 1]
-        opens = step.backward()
-        if loop.has_called_loss or step.depth is Depth.FULL:
+        scalars = [root for root in roots if root.numel() == 1]
+        if self._loss_scale.products:
+            scalars = [self._loss_scale.without(root) for root in scalars]
+            self._loss_scale.backward_began()
+        opens, depth = step.backward(), step.depth
+        if loop.has_called_loss or depth is Depth.FULL:
             loop.see_handwritten(scalars)
-        self._lane.tell(self._lane.at_backward, scalars, opens, step.depth)
-        if stepper.listens_to(BackwardBegins, step.depth):
+        lane.tell(lane.at_backward, scalars, opens, depth)
+        if BackwardBegins in stepper.publisher.heard[depth]:
             stepper.publish(BackwardBegins(tuple(scalars), opens, stepper.roster, whole))
-        self._loss_scale.backward_began()
+        if opens and whole:
+            self._streak.backward_began(roots)
 
     @shielded
     def backward_ends(self) -> None:
@@ -141,7 +136,7 @@ class UpdateListener:
         """Record a scheduler and its cuts; count its step once training has begun."""
         trained = self._stepper.has_trained
         for event in (
-            self._loop.schedules.stepped(scheduler, trained=trained),
+            self._loop.schedules.stepped(scheduler, trained=trained, at=given),
             self._loop.schedules.cut(scheduler, given),
         ):
             if event is not None:
@@ -160,9 +155,14 @@ class UpdateListener:
         elif self._loop.scout is not None:
             self._loop.scout.optimizer_made(optimizer)
 
-    @shielded
     def before_any_step(self, optimizer: Optimizer, *_: Any) -> None:
         """Tell the scout of a step: torch calls this hook for every optimizer."""
+        if not self._streak.awaits(optimizer):
+            self._before_any_step(optimizer)
+
+    @shielded
+    def _before_any_step(self, optimizer: Optimizer) -> None:
+        self.shield.calls -= 1  # another one is made for the same update
         if self._loop.scout is not None:
             self._loop.scout.before_step(optimizer)
 
@@ -176,7 +176,7 @@ class UpdateListener:
         if (
             box is not None
             and box.may_interrupt
-            and os.getpid() == self.shield.process
+            and not self.shield.home.is_left
             and not (self.shield.is_on_cuda and self.shield.is_capturing())
         ):
             scaled = self._loss_scale.is_on(optimizer)
@@ -203,10 +203,12 @@ class UpdateListener:
         subject = stepper.roster.subject_of(optimizer)
         if subject is None:
             return
-        if self._loop.recorder.is_resumed:
+        recorder, lane, box = self._loop.recorder, self._lane, self._loop.black_box
+        if recorder.is_resumed:
             self._take_up(subject, optimizer)
         self._loss_scale.step_begins(optimizer)
-        has_closure = closure_of(args, kwargs) is not None
+        # As most optimizers are called, there is no further argument.
+        has_closure = bool(kwargs or len(args) > 1) and closure_of(args, kwargs) is not None
         # The same optimizer again without a backward, or a closure that will call backward itself.
         if subject in step.stepped or (has_closure and step.is_updated):
             self._loop.close_step()
@@ -215,11 +217,11 @@ class UpdateListener:
             subject = stepper.roster.subject_of(optimizer) or subject
         if not has_closure:
             stepper.gradients_ready(subject)
-        self._lane.tell(self._lane.at_update, subject, optimizer, step.depth)
-        if stepper.listens_to(BeforeUpdate, step.depth):
+        lane.tell(lane.at_update, subject, optimizer, step.depth)
+        if BeforeUpdate in stepper.publisher.heard[step.depth]:
             stepper.publish(BeforeUpdate(subject, optimizer, step.depth, stepper.roster))
-        if self._loop.black_box is not None:
-            self._loop.black_box.before_update(self._loop.recorder.step, optimizer)
+        if box is not None:
+            box.before_update(recorder.step, optimizer)
 
     def _take_up(self, subject: Subject, optimizer: Optimizer) -> None:
         """Continue a resumed run at the step that the optimizer has reached."""
@@ -231,7 +233,7 @@ class UpdateListener:
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """See a watched optimizer end its step."""
-        has_closure = closure_of(args, kwargs) is not None
+        has_closure = bool(kwargs or len(args) > 1) and closure_of(args, kwargs) is not None
         if has_closure:
             self._closures.after_step()
         self._after_step(optimizer, has_closure=has_closure)
@@ -247,14 +249,15 @@ class UpdateListener:
 
     def _updated(self, subject: Subject) -> None:
         """Publish that an optimizer has stepped, or that its step was skipped."""
-        step, stepper = self._open, self._stepper
-        if not step.is_updated:
+        loop, step, stepper, lane = self._loop, self._open, self._stepper, self._lane
+        if step.stage is not Stage.UPDATED:
             stepper.choose_next_depth()
-        self._lane.tell(self._lane.at_update_end, subject, step.next_depth)
-        if stepper.listens_to(AfterUpdate, max(step.depth, step.next_depth)):
-            stepper.publish(AfterUpdate(subject, stepper.roster, step.depth, step.next_depth))
+        depth, next_depth = step.depth, step.next_depth
+        lane.tell(lane.at_update_end, subject, next_depth)
+        if AfterUpdate in stepper.publisher.heard[depth if depth > next_depth else next_depth]:
+            stepper.publish(AfterUpdate(subject, stepper.roster, depth, next_depth))
         step.updated(subject)
-        if self._loop.black_box is not None:
-            self._loop.black_box.updated(self._loop.recorder.step)
-        if self._loop.schedules.are_waiting:
-            self._loop.record_schedules()
+        if loop.black_box is not None:
+            loop.black_box.updated(loop.recorder.step)
+        if loop.schedules.waiting:
+            loop.record_schedules()

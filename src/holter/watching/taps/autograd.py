@@ -13,28 +13,26 @@ from holter.watching.tap import Call, Tap
 class BackwardListener(Protocol):
     """Hears of backward passes."""
 
-    @property
-    def is_deaf(self) -> bool:
-        """Whether a backward is of no interest now: not telling of it saves most of the cost."""
-
-    @property
-    def minds_backward_ends(self) -> bool:
-        """Whether to tell when backward has returned."""
-
-    def backward_begins(self, roots: Sequence[Tensor], *, whole: bool) -> None:
+    def backward_begins(self, roots: Sequence[Tensor], whole: bool) -> None:
         """`backward()` was called on `roots`; not `whole` if for some gradients only."""
 
     def backward_ends(self) -> None:
         """`backward()` has returned."""
 
 
-def tap_autograd(listener: BackwardListener, *, minds_grad: Callable[[], bool]) -> list[Tap]:
+class OuterListener(BackwardListener, Protocol):
+    """Hears of backward passes around another."""
+
+    is_deaf: bool  # a backward is of no interest now
+
+
+def tap_autograd(
+    outer: OuterListener, inner: BackwardListener, *, minds_grad: Callable[[], bool]
+) -> list[Tap]:
     """Tap `torch.autograd.backward`, and `torch.autograd.grad` while `minds_grad` says so."""
 
     def around(original: Call) -> Call:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if listener.is_deaf:
-                return original(tensors, *args, **kwargs)
             if isinstance(tensors, Tensor):
                 values: Sequence[Tensor] = (tensors,)
             else:
@@ -44,10 +42,18 @@ def tap_autograd(listener: BackwardListener, *, minds_grad: Callable[[], bool]) 
             for root in values:
                 if root.is_meta:  # a library infers shapes: no training
                     return original(tensors, *args, **kwargs)
-            listener.backward_begins(values, whole=not kwargs.get("inputs"))
+            whole = not kwargs.get("inputs")
+            if outer.is_deaf:
+                inner.backward_begins(values, whole)
+                result = original(tensors, *args, **kwargs)
+                inner.backward_ends()
+                return result
+            outer.backward_begins(values, whole)
+            inner.backward_begins(values, whole)
             result = original(tensors, *args, **kwargs)
-            if listener.minds_backward_ends:
-                listener.backward_ends()
+            inner.backward_ends()
+            if not outer.is_deaf:
+                outer.backward_ends()
             return result
 
         return backward
@@ -98,6 +104,31 @@ def tap_backward(around: Callable[[Call], Call], *, minds_grad: Callable[[], boo
         Tap(torch.autograd, "backward", around_backward, guarded=False),
         Tap(torch.autograd, "grad", around_grad, guarded=False),
     ]
+
+
+class DerivativeListener(Protocol):
+    """Hears of derivatives that a script asks for."""
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether a derivative is of no interest now."""
+
+    def derivative_asked(self) -> None:
+        """`torch.autograd.grad` is called."""
+
+
+def tap_derivatives(listener: DerivativeListener) -> list[Tap]:
+    """Tap `torch.autograd.grad`, whatever it is called for."""
+
+    def around(original: Call) -> Call:
+        def grad(*args: Any, **kwargs: Any) -> Any:
+            if not listener.is_deaf:
+                listener.derivative_asked()
+            return original(*args, **kwargs)
+
+        return grad
+
+    return [Tap(torch.autograd, "grad", around, guarded=False)]
 
 
 def _loss(outputs: Any) -> Tensor | None:

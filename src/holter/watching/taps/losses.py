@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
-from holter.watching.tap import Call, Tap
+from holter.watching.tap import Call, Tap, Wanted
 
 LOSS_FUNCTIONS = (
     "binary_cross_entropy",
@@ -60,12 +59,8 @@ class LossListener(Protocol):
     """Hears of losses."""
 
     @property
-    def is_evaluating(self) -> bool:
-        """Whether a loss may be that of a validation batch although it has a graph."""
-
-    @property
-    def minds_losses(self) -> bool:
-        """Whether to tell of a loss in training: not telling saves most of the cost."""
+    def losses(self) -> Wanted:
+        """Whether to tell of a loss: not telling saves most of the cost."""
 
     def loss_computed(self, call: TappedLoss) -> None:
         """A loss function has returned."""
@@ -74,15 +69,12 @@ class LossListener(Protocol):
 def tap_losses(listener: LossListener) -> list[Tap]:
     """Tap every loss function."""
     inside = False  # one loss function may call another: the outer one is the script's
-    is_grad_enabled = torch.is_grad_enabled
 
     def around(original: Call) -> Call:
         defaults = _defaults(original)
 
         def computed(*args: Any, **kwargs: Any) -> Any:
-            if inside or (
-                is_grad_enabled() and not listener.is_evaluating and not listener.minds_losses
-            ):  # as in most of training
+            if inside:
                 return original(*args, **kwargs)
             return reported(original, defaults, args, kwargs)
 
@@ -110,7 +102,9 @@ def tap_losses(listener: LossListener) -> list[Tap]:
             )
         return result
 
-    return [Tap(functional, name, around) for name in LOSS_FUNCTIONS if name in vars(functional)]
+    wanted = listener.losses  # not in most of training
+    names = [name for name in LOSS_FUNCTIONS if name in vars(functional)]
+    return [Tap(functional, name, around, interest=wanted) for name in names]
 
 
 def _defaults(function: Call) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _numbers(function: str, place: Place, difference: Tensor) -> Pattern | None:
 def _precise(target: Tensor, prediction: Tensor, difference: Tensor) -> Tensor | None:
     """Targets that are a difference of two numbers, unless rounding has left nothing of them.
 
-    That is so for targets that are all the same, too: the constant of a penalty or of a label.
+    That is so for identical targets, too: the constant of a penalty or of a label.
     """
     size = torch.maximum(prediction.abs().amax(), difference.abs().amax())
     least, largest = torch.aminmax(target)
