@@ -98,7 +98,7 @@ FOUND = {
         "class A:\n    def sync(self):\n        self.q.load_state_dict(self.q_target.state_dict())",
         "while running:\n    if t % 9 == 0:\n        net.load_state_dict(target_net.state_dict())",
     ),
-    "sequence first": (
+    "batch as time": (
         module(RNN, LAST),
         module("self.rnn = nn.GRU(4, 8, num_layers=2)", "o, h = self.rnn(x)\nreturn o[:, -1, :]"),
         module("self.rnn = torch.nn.RNN(4, 8)", "o, h = self.rnn(x)\nz = o[:, -1]\nreturn z"),
@@ -228,7 +228,7 @@ NOT_FOUND = {
             "    if bad:\n        q.load_state_dict(target.state_dict())"
         ),
     ),
-    "sequence first": (
+    "batch as time": (
         module(GIVEN, LAST),
         module("self.rnn = nn.LSTM(4, 8, 1, True, True)", LAST),
         module(RNN, "out, _ = self.rnn(x.swapaxes(0, 1))\nreturn out[-1]"),

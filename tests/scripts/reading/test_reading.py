@@ -1,8 +1,11 @@
 """What readers find in sources, and twins in which they find nothing."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from holter.scripts.reading import read
+from holter.scripts.reading import read, reader
+from holter.scripts.reading.source import Pattern, Source
 
 NET = """
 class Net(nn.Module):
@@ -269,3 +272,32 @@ def test_the_pattern_is_found(kind: str, text: str) -> None:
 def test_the_twin_is_clean(kind: str, text: str) -> None:
     compile(text, kind, "exec")
     assert [pattern.code for pattern in read(text) if pattern.kind == kind] == []
+
+
+def test_a_reader_that_fails_loses_nothing_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(source: Source) -> Iterator[Pattern]:
+        raise TypeError("a mistake of ours")
+
+    text = "import torch\nfor x in loader:\n    loss(x).backward()\n    optimizer.step\n"
+    expected = read(text)
+    assert expected
+    monkeypatch.setattr(reader, "READERS", (broken, *reader.READERS))
+    failures: list[Exception] = []
+    assert read(text, failures=failures) == expected
+    assert [str(each) for each in failures] == ["a mistake of ours"]
+    with pytest.raises(TypeError):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x, y=1, /):\n    return x\nf(0)\n",
+        "def f(*, y=[]):\n    y.append(1)\nf()\n",
+        "x = x[()]\nfor i in range(9):\n    x = model(x[()])\n",
+        "class A:\n    import push\n    def sample(self, n):\n        return list(self.x)[-n:]\n",
+        "x[...] = x[:]\nlambda: 0\nprint(*a, **b)\n",
+    ],
+)
+def test_unusual_syntax_breaks_no_reader(text: str) -> None:
+    read(text)

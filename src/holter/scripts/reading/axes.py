@@ -4,50 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from holter.scripts.reading.source import Pattern, Source, called, dotted, of_self
+from holter.scripts.reading.source import Pattern, Source, called
 
-_RECURRENT = {"LSTM", "GRU", "RNN"}
-_TURNING = re.compile(
-    r"transpose|permute|swapaxes|swapdims|movedim|moveaxis|rearrange|einsum|\.m?T\b|\.t\(|unsqueeze\(1"
-)
 _BATCHES = re.compile(r"loader|batch|_dl\b|\bdl\b|\bsplit\(")
 _PRODUCTS = {"matmul", "bmm"}
 _ATTENTION = re.compile(r"^(att|attn|attention|attention_weights|attn_weights)$", re.I)
-
-
-def sequence_first(source: Source) -> Iterator[Pattern]:
-    """A recurrent layer without `batch_first` whose output is indexed as `out[:, -1]`."""
-    for body in source.module_classes.values():
-        layers = set()
-        for node in ast.walk(body):
-            if isinstance(node, ast.Assign) and called(node.value) in _RECURRENT:
-                assert isinstance(node.value, ast.Call)
-                given = {keyword.arg for keyword in node.value.keywords}
-                own = dotted(node.value.func) in source.module_classes
-                if not own and not given & {"batch_first", None} and len(node.value.args) < 5:
-                    layers |= {of_self(target) for target in node.targets}
-        layers -= {""}
-        if not layers or _TURNING.search(ast.unparse(body)):
-            continue
-        outputs = {}
-        stored = [node.id for node in ast.walk(body) if isinstance(node, ast.Name)
-                  and isinstance(node.ctx, ast.Store)]  # fmt: skip
-        for node in ast.walk(body):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                layer = of_self(node.value.func)
-                target = node.targets[0]
-                first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
-                if layer in layers and isinstance(first, ast.Name) and stored.count(first.id) == 1:
-                    outputs[first.id] = layer
-        for node in ast.walk(body):
-            if (
-                isinstance(node, ast.Subscript)
-                and isinstance(node.value, ast.Name)
-                and node.value.id in outputs
-                and isinstance(node.slice, ast.Tuple)
-                and ast.unparse(node.slice).strip("()") in (":, -1", ":, -1, :")
-            ):
-                yield source.pattern("sequence first", node, outputs[node.value.id])
 
 
 def softmax_over_queries(source: Source) -> Iterator[Pattern]:
@@ -56,7 +17,7 @@ def softmax_over_queries(source: Source) -> Iterator[Pattern]:
         target = node.targets[0]
         if not isinstance(target, ast.Name) or not _ATTENTION.match(target.id):
             continue
-        for call in ast.walk(node.value):
+        for call in source.walk(node.value):
             if called(call) not in ("softmax", "log_softmax") or not isinstance(call, ast.Call):
                 continue
             dims = [keyword.value for keyword in call.keywords if keyword.arg == "dim"]
@@ -67,7 +28,7 @@ def softmax_over_queries(source: Source) -> Iterator[Pattern]:
 def _weighs(source: Source, statement: ast.Assign, name: str) -> bool:
     """Whether weights are multiplied by values as they are: `attn @ v`, not normalised again."""
     scope = source.scope(statement)
-    after = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > statement.lineno]
+    after = [node for node in source.walk(scope) if getattr(node, "lineno", 0) > statement.lineno]
     is_divided = any(
         isinstance(node, ast.BinOp | ast.AugAssign)
         and isinstance(node.op, ast.Div)

@@ -38,7 +38,7 @@ def uncalled(source: Source) -> Iterator[Pattern]:
             yield source.pattern("uncalled", node, dotted(value))
     own = {name for body in source.module_classes.values() for name in _own(body)}
     for name, body in source.module_classes.items():
-        for part in ast.walk(body):
+        for part in source.walk(body):
             for test in _tests(part):
                 if of_self(test) in _MODES - own:
                     yield source.pattern("uncalled condition", test, f"{name}.{of_self(test)}")
@@ -129,10 +129,19 @@ def _is_object(source: Source, home: str, name: str) -> bool:
             assert isinstance(node, ast.Assign)
             targets, made = list(node.targets), node.value
         if any(dotted(each).rpartition(".")[2] == last for each in targets):
-            maker = called(made)
-            if isinstance(node, ast.withitem) or maker == "open" or _is_class(maker):
+            makers = set(_makers(made))
+            if isinstance(node, ast.withitem) or "open" in makers or any(map(_is_class, makers)):
                 return True
     return False
+
+
+def _makers(made: ast.expr) -> Iterator[str]:
+    """Yield what is called to make something: `Memory` and `to` of `Memory(8).to(device)`."""
+    while isinstance(made, ast.Call):
+        yield called(made)
+        if not isinstance(made.func, ast.Attribute):
+            return
+        made = made.func.value
 
 
 def _is_class(name: str) -> bool:

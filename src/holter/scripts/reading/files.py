@@ -16,18 +16,21 @@ _OTHERS = ("site-packages", "dist-packages", ".venv", "lib/python")
 
 
 def events(script: Script) -> Iterator[Occurrence]:
-    """Yield what was read, and each pattern that was found in it."""
+    """Yield what was read, and each pattern that was found in it; then raise what went wrong."""
+    failures: list[Exception] = []
     lines, files, found = 0, 0, []
     began = time.perf_counter()
     for path, text in _sources(script):
         if time.perf_counter() - began > _LONGEST:
             break
         files, lines = files + 1, lines + text.count("\n")
-        for kind, line, code, subject in read(text):
+        for kind, line, code, subject in read(text, failures=failures):
             found.append(CodePattern(kind, f"{path.name}:{line}", code, subject))
     if files:
         yield CodeRead(files, lines)
     yield from found
+    if failures:
+        raise failures[0]
 
 
 def _sources(script: Script) -> Iterator[tuple[Path, str]]:

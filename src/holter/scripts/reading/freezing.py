@@ -1,6 +1,7 @@
 """Modules that `requires_grad = False` does not freeze."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from holter.scripts.reading.source import Pattern, Source, called, dotted, of_self
@@ -8,6 +9,8 @@ from holter.scripts.reading.source import Pattern, Source, called, dotted, of_se
 _HOLDERS = ("ParameterList", "ParameterDict", "UninitializedParameter", "Buffer")
 _CHILDREN = {"children", "modules", "named_children", "named_modules"}
 _PARAMETERS = {"parameters", "named_parameters"}
+# What may freeze parameters elsewhere.
+_ELSEWHERE = re.compile(r"peft|from_pretrained|freez|frozen|inference_mode|import \*", re.I)
 
 
 def ineffective(source: Source) -> Iterator[Pattern]:
@@ -80,7 +83,7 @@ def _is_child(source: Source, node: ast.AST, held: ast.expr) -> bool:
         return False
     for above in source.above(node):
         if isinstance(above, ast.For):
-            bound = [each for each in ast.walk(above.target) if isinstance(each, ast.Name)]
+            bound = [each for each in source.walk(above.target) if isinstance(each, ast.Name)]
             if bound and bound[-1].id == held.id:
                 return called(above.iter) in _CHILDREN
     return False
@@ -102,3 +105,87 @@ def _is_frozen_otherwise(source: Source, held: ast.expr, attributes: set[str]) -
                 return True
             owners.add(owner)
     return bool(owners) and all(owner in attributes - {last} for owner in owners)
+
+
+def nothing_frozen(source: Source) -> Iterator[Pattern]:
+    """`if "lora" in name: p.requires_grad = True`, where nothing has set it to False."""
+    if not _chooses_trainable(source) or _ELSEWHERE.search(_code(source)):
+        return
+    found = []
+    for node, value in _flags(source):
+        if not isinstance(value, ast.Constant) or value.value is not True:
+            return  # something is frozen, or may be
+        above = next((each for each in source.above(node) if isinstance(each, ast.For)), None)
+        choice = next((each for each in source.above(node) if isinstance(each, ast.If)), None)
+        is_over_own = above is not None and any(
+            called(each) in _PARAMETERS
+            and isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and _is_built_here(source, node, dotted(each.func.value))
+            for each in source.walk(above.iter)
+        )
+        if is_over_own and choice is not None and not choice.orelse:
+            assert above is not None
+            found.append(above)
+    for node in found[:1]:
+        yield source.pattern("nothing frozen", node, "requires_grad")
+
+
+def _is_built_here(source: Source, node: ast.AST, name: str) -> bool:
+    """Whether a name is a module that this scope builds; a function elsewhere may freeze it."""
+    scope = source.scope(node)
+    made = [value for other, value, _ in source.assigned(scope) if other == name]
+    imported = {each.asname or each.name for node in source.of(ast.ImportFrom)
+                for each in node.names}  # fmt: skip
+    is_handed_out = any(
+        isinstance(call.func, ast.Name)
+        and call.func.id in imported
+        and any(dotted(each) == name for each in call.args)
+        for call in source.of(ast.Call)
+    )
+    is_built = len(made) == source.stores(scope, name) == 1 and _makes(source, made[0])
+    return is_built and not is_handed_out
+
+
+def _flags(source: Source) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield where `requires_grad` is set in whatever way, and to what."""
+    for node in source.of(ast.Assign):
+        if any(isinstance(each, ast.Attribute) and each.attr == "requires_grad"
+               for each in node.targets):  # fmt: skip
+            yield node, node.value
+    for call in source.of(ast.Call):
+        if called(call) == "requires_grad_":
+            yield call, call.args[0] if call.args else ast.Constant(not call.keywords)
+        elif called(call) == "setattr" and "requires_grad" in ast.unparse(call):
+            yield call, call
+        for keyword in call.keywords:
+            if keyword.arg == "requires_grad":
+                is_off = isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+                if is_off or not isinstance(keyword.value, ast.Constant):
+                    yield call, keyword.value
+
+
+def _chooses_trainable(source: Source) -> bool:
+    """Whether an optimizer is given the parameters that require a gradient, and no others."""
+    return any(
+        isinstance(node, ast.comprehension)
+        and any(called(each) in _PARAMETERS for each in source.walk(node.iter))
+        and any(
+            isinstance(each, ast.Attribute) and each.attr == "requires_grad"
+            for test in node.ifs
+            for each in source.walk(test)
+        )
+        for node in source.walk(source.tree)
+    ) or any(
+        called(call) == "filter" and "requires_grad" in ast.unparse(call)
+        for call in source.of(ast.Call)
+    )
+
+
+def _code(source: Source) -> str:
+    """The names of a file: not its comments and texts."""
+    names = {node.id for node in source.walk(source.tree) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in source.walk(source.tree) if isinstance(node, ast.Attribute)}
+    names |= {node.name for node in source.walk(source.tree) if isinstance(node, ast.alias)}
+    names |= {node.module or "" for node in source.of(ast.ImportFrom)}
+    return " ".join(names) + (" import *" if "*" in names else "")

@@ -46,7 +46,7 @@ def _uses(source: Source, scope: ast.AST, name: str) -> list[ast.Name]:
     """Return where a scope and the functions in it read a name, in the order of lines."""
     uses = [
         node
-        for node in ast.walk(scope)
+        for node in source.walk(scope)
         if isinstance(node, ast.Name)
         and node.id == name
         and isinstance(node.ctx, ast.Load)

@@ -19,7 +19,7 @@ def uniform(source: Source) -> Iterator[Pattern]:
         # At the outermost level, `rand` makes data as often as it samples a distribution.
         functions = ("rand_like",) if scope is source.tree else ("rand_like", "rand")
         drawn = {name for name, by in assigned if by in functions and names.count(name) == 1}
-        for node in ast.walk(scope):
+        for node in source.walk(scope):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
                 continue
             if source.scope(node) is not scope:

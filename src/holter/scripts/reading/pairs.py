@@ -5,16 +5,17 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from holter.scripts.reading.source import Function, Pattern, Source, called
+from holter.scripts.reading.source import Function, Pattern, Source, called, dotted
 
 _IMAGE = re.compile(r"^(img|image|x|imgs|images|frame)\d*$", re.I)
 _SHAPED = re.compile(r"mask|seg|box|bbox|keypoint|landmark|heat", re.I)
 _FLIPS = {"flip", "fliplr", "flipud", "hflip", "vflip", "rot90"}
-_PARTS = re.compile(
+_BOXES = re.compile(r"box|rect|keypoint|landmark|points?$", re.I)
+PARTS = re.compile(
     r"train|val(?![a-z])|valid|test|dev|pos|neg|positive|negative|normal|anomal|real|fake"
     r"|left|right|source|easy|hard", re.I
 )  # fmt: skip
-_LABEL = re.compile(r"label|target|(^|[_.])y($|_|\d)|class", re.I)
+LABEL = re.compile(r"label|target|(^|[_.])(y|ys)($|_|\d)|class", re.I)
 _JOINING = {"cat", "concatenate", "concat", "vstack", "hstack", "chain", "stack", "extend", "len"}
 _ORDERS = {"randperm", "permutation"}
 _TOGETHER = {"TensorDataset", "zip"}
@@ -35,7 +36,7 @@ def unpaired(source: Source) -> Iterator[Pattern]:
             shuffled[name] = (order, statement)
         if not shuffled:
             continue
-        for node in ast.walk(scope):
+        for node in source.walk(scope):
             if not isinstance(node, ast.Call) or called(node) not in _TOGETHER:
                 continue
             names = [_name_of(argument) for argument in node.args]
@@ -77,7 +78,7 @@ def apart(source: Source) -> Iterator[Pattern]:
     for scope in source.scopes:
         shuffles = [
             node
-            for node in ast.walk(scope)
+            for node in source.walk(scope)
             if isinstance(node, ast.Expr)
             and called(node.value) == "shuffle"
             and source.scope(node) is scope
@@ -90,6 +91,46 @@ def apart(source: Source) -> Iterator[Pattern]:
                  and called(part.slice) in _ORDERS]  # fmt: skip
         if len(drawn) > 1:
             yield source.pattern("unpaired shuffle", node, ast.unparse(drawn[0].value))
+    yield from _two_orders(source)
+
+
+def _two_orders(source: Source) -> Iterator[Pattern]:
+    """Yield `users, items = users[perm], items[torch.randperm(n)]`, also in two statements."""
+    for scope in source.scopes:
+        assigned = source.assigned(scope)
+        orders = {name for name, value, _ in assigned if called(value) in _ORDERS
+                  and source.stores(scope, name) == 1}  # fmt: skip
+        found = [
+            (name, value, order, statement)
+            for name, value, statement in assigned
+            if isinstance(value, ast.Subscript) and (order := _order_of(value, orders))
+            and _is_of(value, name)
+        ]  # fmt: skip
+        for (a, one, first, before), (b, other, second, after) in pairwise(found):
+            if first == second or a == b or source.parent(before) is not source.parent(after):
+                continue
+            if called(one.slice) in _ORDERS and called(other.slice) in _ORDERS and before is after:
+                continue  # read as a tuple
+            if _are_members(source, scope, a, b):
+                yield source.pattern("unpaired shuffle", after, b)
+
+
+def _are_members(source: Source, scope: ast.AST, a: str, b: str) -> bool:
+    """Whether two tensors hold the members of pairs: a label, or columns of one table."""
+    if {each.lower() for each in PARTS.findall(a)} != {each.lower() for each in PARTS.findall(b)}:
+        return False
+    columns = [
+        {ast.unparse(value.value) for name, value, _ in source.assigned(scope)
+         if name == each and isinstance(value, ast.Subscript) and not _is_of(value, each)
+         and isinstance(value.slice, ast.Tuple | ast.Constant)}
+        for each in (a, b)
+    ]  # fmt: skip
+    if columns[0] & columns[1]:
+        return True
+    return bool(LABEL.search(a)) != bool(LABEL.search(b)) or bool(
+        re.search(r"user|query|question|image|img", a)
+        and re.search(r"item|answer|capt|text|doc", b)
+    )
 
 
 def _follow(source: Source, first: ast.stmt, second: ast.stmt) -> bool:
@@ -104,14 +145,14 @@ def _follow(source: Source, first: ast.stmt, second: ast.stmt) -> bool:
     a, b = (_shuffled(each) for each in (first, second))
     if between or a == b or not a or not b:
         return False
-    if {each.lower() for each in _PARTS.findall(a)} != {each.lower() for each in _PARTS.findall(b)}:
+    if {each.lower() for each in PARTS.findall(a)} != {each.lower() for each in PARTS.findall(b)}:
         return False  # two splits, or samples of two kinds
-    return any(_LABEL.search(each) for each in (a, b)) or _are_together(source, second, a, b)
+    return any(LABEL.search(each) for each in (a, b)) or _are_together(source, second, a, b)
 
 
 def _are_together(source: Source, after: ast.stmt, a: str, b: str) -> bool:
     """Whether two arrays are given to one call, or are parts of one tuple, after a statement."""
-    for node in ast.walk(source.scope(after)):
+    for node in source.walk(source.scope(after)):
         if getattr(node, "lineno", 0) <= after.lineno:
             continue
         parts: list[ast.expr] = []
@@ -119,7 +160,7 @@ def _are_together(source: Source, after: ast.stmt, a: str, b: str) -> bool:
             parts = node.elts
         elif isinstance(node, ast.Call) and called(node) not in _JOINING:
             parts = [*node.args, *(each.value for each in node.keywords)]
-        held = [{ast.unparse(each) for each in ast.walk(part)
+        held = [{ast.unparse(each) for each in source.walk(part)
                  if isinstance(each, ast.Name | ast.Attribute)} for part in parts]  # fmt: skip
         if any(a in one and b not in one for one in held) and any(
             b in one and a not in one for one in held
@@ -148,8 +189,51 @@ def sorted_alone(source: Source) -> Iterator[Pattern]:
         others = [each for each in parts if not _is_sorted(each[1])]
         sources = {_part_of(value, given) for _, value, _ in by_length}
         again = {_part_of(value, given) for _, value, _ in others}
+        returned = [node.value for node in source.walk(function)
+                    if isinstance(node, ast.Return) and node.value]  # fmt: skip
+        again |= {_batch_of(each, given) for value in returned for each in ast.walk(value)
+                  if isinstance(each, ast.expr)} - {""}  # fmt: skip
         if len(by_length) == 1 and sources & again:
             yield source.pattern("sorted alone", by_length[0][2], by_length[0][0])
+        elif not by_length:
+            yield from _sorted_in_place(source, function, given)
+
+
+def _sorted_in_place(source: Source, function: Function, given: set[str]) -> Iterator[Pattern]:
+    """Yield `seqs.sort(key=len)` of one part of a batch whose other parts keep their order."""
+    every = list(source.assigned(function))
+    whole_batch = {_batch_of(value, given) for _, value, _ in every} - {""}
+    for statement in source.walk(function):
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if called(call or function) != "sort" or not isinstance(call, ast.Call):
+            continue
+        name = dotted(call.func).rpartition(".")[0]
+        if not _sorts_by_length(call) or not name or name in given:
+            continue
+        parts = [(other, _batch_of(value, given)) for other, value, _ in every]
+        own = {batch for other, batch in parts if other == name and batch}
+        returned = [node.value for node in source.walk(function)
+                    if isinstance(node, ast.Return | ast.Yield) and node.value]  # fmt: skip
+        beside = {_batch_of(each, given) for value in returned for each in ast.walk(value)
+                  if isinstance(each, ast.expr)} - {""}  # fmt: skip
+        beside |= {_batch_of(each, given) for other, value, _ in every if other != name
+                   for each in ast.walk(value) if isinstance(each, ast.expr)} - {""}  # fmt: skip
+        if own and own & beside and own <= whole_batch:
+            yield source.pattern("sorted alone", call, name)
+
+
+def _batch_of(value: ast.expr, given: set[str]) -> str:
+    """Return the argument of whose elements a list takes one part: `[f(x) for x, _ in batch]`."""
+    if not isinstance(value, ast.ListComp | ast.GeneratorExp) or len(value.generators) != 1:
+        return ""
+    over, target = value.generators[0].iter, value.generators[0].target
+    is_part = isinstance(target, ast.Tuple) or isinstance(value.elt, ast.Subscript)
+    return over.id if isinstance(over, ast.Name) and over.id in given and is_part else ""
+
+
+def _sorts_by_length(call: ast.Call) -> bool:
+    return any(each.arg == "key" and re.search(r"\blen\b", ast.unparse(each.value))
+               for each in call.keywords)  # fmt: skip
 
 
 def _is_sorted(value: ast.expr) -> bool:
@@ -180,18 +264,18 @@ def _part_of(value: ast.expr, given: set[str]) -> str:
 def flipped_alone(source: Source) -> Iterator[Pattern]:
     """An augmentation that flips the image, and not the mask or the boxes that it returns."""
     for function in source.of(*Function.__args__):
-        names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        names = {node.id for node in source.walk(function) if isinstance(node, ast.Name)}
         shaped = {name for name in names if _SHAPED.search(name)}
         if not shaped or not any(_IMAGE.match(name) for name in names):
             continue
-        for node in ast.walk(function):
+        for node in source.walk(function):
             if not isinstance(node, ast.If) or source.scope(node) is not function:
                 continue
-            if not any(_is_random(each) for each in ast.walk(node.test)):
+            if not any(_is_random(each) for each in source.walk(node.test)):
                 continue
             moved = _flipped(node.body)
             if moved and all(_IMAGE.match(name) for name in moved):
-                written = {each.id for part in node.body for each in ast.walk(part)
+                written = {each.id for part in node.body for each in source.walk(part)
                            if isinstance(each, ast.Name)}  # fmt: skip
                 if not written & shaped:
                     yield source.pattern("flipped alone", node.body[0], ", ".join(sorted(moved)))
@@ -212,3 +296,64 @@ def _flipped(body: list[ast.stmt]) -> set[str]:
                 names |= {each.id for target in statement.targets for each in ast.walk(target)
                           if isinstance(each, ast.Name)}  # fmt: skip
     return names
+
+
+def mirrored_otherwise(source: Source) -> Iterator[Pattern]:
+    """`image.flip(-1)` and `box[:, 1] = size - box[:, 1]`: the image is mirrored left to right."""
+    if not _has_x_before_y(source):
+        return
+    for function in source.of(*Function.__args__):
+        axes = {axis for node in source.walk(function) if (axis := _flipped_axis(node)) is not None}
+        mirrored = [
+            (column, node)
+            for node in source.walk(function)
+            if (column := _mirrored(node)) is not None
+        ]
+        columns = {column % 2 for column, _ in mirrored}
+        # The last axis of an image is x, which boxes have in columns 0 and 2.
+        if len(axes) == 1 and len(columns) == 1 and columns != axes:
+            column, node = mirrored[0]
+            yield source.pattern("mirrored otherwise", node, "xy"[column % 2])
+
+
+def _has_x_before_y(source: Source) -> bool:
+    """Whether the file takes boxes apart as x, y, and never as y, x."""
+    orders = set()
+    for node in source.of(ast.Tuple):
+        names = [each.id for each in node.elts if isinstance(each, ast.Name)]
+        for one, other in pairwise(names):
+            if isinstance(node.ctx, ast.Store) and len(names) == len(node.elts) >= 4:
+                if re.sub("x", "y", one) == other != one:
+                    orders.add("xy")
+                elif re.sub("y", "x", one) == other != one:
+                    orders.add("yx")
+    return orders == {"xy"}
+
+
+def _flipped_axis(node: ast.AST) -> int | None:
+    """Return 0 for a flip of an image from left to right, 1 from top to bottom."""
+    if not isinstance(node, ast.Call) or called(node) != "flip":
+        return None
+    assert isinstance(node.func, ast.Attribute | ast.Name)
+    given = list(node.args)
+    if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) != "torch":
+        given = [node.func.value, *given]
+    if len(given) != 2 or not isinstance(given[0], ast.Name) or not _IMAGE.match(given[0].id):
+        return None
+    return {"-1": 0, "-2": 1}.get(ast.unparse(given[1]).strip("()[],"))
+
+
+def _mirrored(node: ast.AST) -> int | None:
+    """Return the column of a statement such as `box[:, 0] = width - box[:, 0]`."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+        return None
+    target, value = node.targets[0], node.value
+    if not isinstance(target.value, ast.Name) or not _BOXES.search(target.value.id):
+        return None
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub):
+        return None
+    if ast.unparse(value.right) != ast.unparse(target) or not isinstance(target.slice, ast.Tuple):
+        return None
+    last = target.slice.elts[-1]
+    column = last.value if isinstance(last, ast.Constant) else None
+    return column if isinstance(column, int) and 0 <= column < 4 else None

@@ -15,7 +15,7 @@ _TRAINING = {"backward", "zero_grad"}
 def dropped(source: Source) -> Iterator[Pattern]:
     """`out, _ = cell(x[t], h)` in a loop over time that never gives `h` another value."""
     for loop in source.of(ast.For, ast.While):
-        body = [node for part in loop.body for node in ast.walk(part)]  # type: ignore[attr-defined]
+        body = [node for part in loop.body for node in source.walk(part)]  # type: ignore[attr-defined]
         if any(called(node) in _TRAINING for node in body):
             continue  # a loop over batches
         for node in body:
@@ -41,7 +41,7 @@ def _states(arguments: list[ast.expr]) -> list[str]:
 
 def _changes(source: Source, loop: ast.AST, name: str) -> bool:
     """Whether a loop gives a state another value, or the state is an object that changes itself."""
-    for node in ast.walk(loop):
+    for node in source.walk(loop):
         if isinstance(node, ast.Name) and node.id == name:
             if isinstance(node.ctx, ast.Store):
                 return True
@@ -60,10 +60,10 @@ def _at_a_time(source: Source, loop: ast.AST, first: ast.expr) -> bool:
     """Whether an argument is one time step: `x[:, t]`, or `x[t]` in a method of a module."""
     if not isinstance(first, ast.Subscript) or not isinstance(loop, ast.For):
         return False
-    turns = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    turns = {node.id for node in source.walk(loop.target) if isinstance(node, ast.Name)}
     parts = first.slice.elts if isinstance(first.slice, ast.Tuple) else [first.slice]
     axes = [axis for axis, part in enumerate(parts)
-            if any(dotted(node) in turns for node in ast.walk(part))]  # fmt: skip
+            if any(dotted(node) in turns for node in source.walk(part))]  # fmt: skip
     if not axes:
         return False
     if axes[0] > 0:

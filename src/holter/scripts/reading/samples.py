@@ -26,7 +26,7 @@ def written(source: Source) -> Iterator[Pattern]:
             continue
         index = function.args.args[1].arg
         for name, since, until in _views(source, function, index):
-            for node in ast.walk(function):
+            for node in source.walk(function):
                 if not since <= _place(node) < until:
                     continue
                 if _written_to(node) == name or _passes_to_writer(source, node, name):
@@ -91,7 +91,7 @@ def _writes(source: Source, function: ast.AST, name: str) -> bool:
     until = min(again, default=10**9)
     return any(
         _written_to(node) == name and getattr(node, "lineno", 0) < until
-        for node in ast.walk(function)
+        for node in source.walk(function)
     )
 
 
@@ -136,7 +136,7 @@ def observed(source: Source) -> Iterator[Pattern]:
         for function in body.body:
             if not isinstance(function, Function) or function.name not in _OBSERVING:
                 continue
-            for node in ast.walk(function):
+            for node in source.walk(function):
                 if isinstance(node, ast.Return) and node.value is not None:
                     first = node.value.elts[0] if isinstance(node.value, ast.Tuple) else node.value
                     if of_self(first) in written_in_place:
@@ -164,10 +164,10 @@ def _stores_without_copy(source: Source) -> bool:
     observations = _observations(source)
     stores = [
         node
-        for node in ast.walk(source.tree)
+        for node in source.walk(source.tree)
         if isinstance(node, ast.Call) and called(node) in _STORING and node.args
     ]
-    if any(called(part) in _COPYING for call in stores for part in ast.walk(call)):
+    if any(called(part) in _COPYING for call in stores for part in source.walk(call)):
         return False
     return any(
         isinstance(part, ast.Name) and part.id in observations
@@ -202,7 +202,7 @@ def _fills_arrays(source: Source, name: str) -> bool:
     keeps = any(
         called(part) in ("append", "appendleft", "insert", "extend") or _keeps_tuple(part)
         for each in own
-        for part in ast.walk(each)
+        for part in source.walk(each)
     )
     return bool(own) and not keeps
 
@@ -234,11 +234,11 @@ def aliased(source: Source) -> Iterator[Pattern]:
             if isinstance(value, ast.Name) and _is_label(name) != _is_label(value.id)
         ]
         for name, other, statement in names:
-            uses = [node for node in ast.walk(scope) if isinstance(node, ast.Name)
+            uses = [node for node in source.walk(scope) if isinstance(node, ast.Name)
                     and node.id in (name, other) and _place(node) >= _end(statement)]  # fmt: skip
             again = [_place(use) for use in uses if isinstance(use.ctx, ast.Store)]
             until = min(again, default=(10**9, 0))
-            for node in ast.walk(scope):
+            for node in source.walk(scope):
                 if (
                     isinstance(node, ast.Assign)
                     and isinstance(node.targets[0], ast.Subscript)

@@ -4,17 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from holter.scripts.reading.metrics import polarity
 from holter.scripts.reading.source import Pattern, Source, called, dotted
 
-_LOW = re.compile(
-    r"(^|_)(loss|mae|mse|rmse|err|error|nll|ppl|perplexity|cer|wer"
-    r"|mape|fid|brier|crps|eer|energy|distance|dist|kl|divergence|anomaly)($|_|\d)",
-    re.I,
-)
-_HIGH = re.compile(
-    r"(^|_)(acc|accuracy|f1|auc|auroc|kappa|iou|miou|map|bleu|r2|recall|precision|dice|ndcg)($|_|\d)",
-    re.I,
-)
 _BEST = re.compile(r"best", re.I)
 # A loss that is turned around, and attacks, which look for the largest loss.
 _TURNED = re.compile(r"neg|minus|inv|gain|improve|reduc|drop|decrease|ratio|reward|return", re.I)
@@ -22,6 +14,8 @@ _ATTACK = re.compile(r"adv|attack|delta|perturb|hardest|restart", re.I)
 _COPIES = re.compile(r"eval|best|copy|clone|snapshot|saved|backup|old|prev|frozen", re.I)
 _BEGINNING = re.compile(r"init|build|make|create|setup|reset|load|restore", re.I)
 _AVERAGE = re.compile(r"target|ema|teacher|averaged|average|momentum_", re.I)
+_HELD = {"parameters()", "buffers()"}
+_COPIED = 2  # a copy and what it is made of
 
 
 def worst(source: Source) -> Iterator[Pattern]:
@@ -40,15 +34,14 @@ def worst(source: Source) -> Iterator[Pattern]:
             name = left.rpartition(".")[2]
             rises = isinstance(test.ops[0], ast.Gt | ast.GtE)
             falls = isinstance(test.ops[0], ast.Lt | ast.LtE)
-            about = f"{name}_{right.rpartition('.')[2]}"
-            low, high = bool(_LOW.search(about)), bool(_HIGH.search(about))
+            low, high = polarity(source, node, name, right.rpartition(".")[2])
             if (rises and low and not high) or (falls and high and not low):
                 yield source.pattern("kept worst", test, left)
 
 
 def _is_attack(source: Source, node: ast.If) -> bool:
     """Whether a condition keeps a perturbation of inputs, or is in a function for that."""
-    names = {dotted(each) for part in node.body for each in ast.walk(part)}
+    names = {dotted(each) for part in node.body for each in source.walk(part)}
     names.add(getattr(source.scope(node), "name", ""))
     return any(_ATTACK.search(name) for name in names)
 
@@ -101,3 +94,28 @@ def _is_copied_back(source: Source, model: str, target: str) -> bool:
                 and getattr(each, "name", "") != "__init__" for each in source.above(node))
         for node in source.of(ast.Call)
     )  # fmt: skip
+
+
+def self_copy(source: Source) -> Iterator[Pattern]:
+    """`target.load_state_dict(target.state_dict())`, or `target = deepcopy(target)` in a loop."""
+    for node in source.of(ast.Call):
+        if called(node) == "load_state_dict" and node.args and isinstance(node.func, ast.Attribute):
+            to, given = ast.unparse(node.func.value), node.args[0]
+            if _AVERAGE.search(to) and ast.unparse(given) == f"{to}.state_dict()":
+                yield source.pattern("self copy", node, to)
+        elif called(node) == "zip" and len(node.args) == _COPIED:
+            one, other = (ast.unparse(each) for each in node.args)
+            head, _, method = one.rpartition(".")
+            is_loop = isinstance(source.parent(node), ast.For)
+            if one == other and is_loop and method in _HELD and _AVERAGE.search(head):
+                yield source.pattern("self copy", node, head)
+    for assign in source.of(ast.Assign):
+        value, name = assign.value, dotted(assign.targets[0])
+        if (
+            called(value) == "deepcopy"
+            and isinstance(value, ast.Call)
+            and [dotted(each) for each in value.args] == [name]
+            and _AVERAGE.search(name)
+            and any(isinstance(each, ast.For | ast.While) for each in source.above(assign))
+        ):
+            yield source.pattern("self copy", assign, name)

@@ -2,14 +2,17 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar, cast
 
 _Node = TypeVar("_Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Binding = ast.Assign | ast.AugAssign | ast.AnnAssign
 _LONGEST = 160  # characters of a statement that are shown
 _OPTIONS = {"args", "opt", "opts", "options", "cfg", "config", "conf", "flags", "FLAGS", "hparams"}
+_OF_MODELS = {"parameters", "named_parameters", "eval", "train"}
 _MODULE = re.compile(r"(^|\.)\w*Module$")
 _CELLS = re.compile(r"^# ?(%%|In ?\[)", re.M)  # of a notebook, which shows the last expression
 
@@ -29,11 +32,16 @@ class Source:
     def __init__(self, text: str) -> None:
         self.tree = ast.parse(text)
         self.has_cells = bool(_CELLS.search(text))
-        self._parents = {
-            child: parent
-            for parent in ast.walk(self.tree)
-            for child in ast.iter_child_nodes(parent)
-        }
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._scopes: dict[ast.AST, ast.AST] = {self.tree: self.tree}  # the innermost around a node
+        self._by_kind: dict[type[ast.AST], list[ast.AST]] = {}
+        self._subtrees: dict[ast.AST, list[ast.AST]] = {}
+        self._code: dict[ast.AST, str] = {}
+        for node in self.walk(self.tree):
+            self._by_kind.setdefault(type(node), []).append(node)
+            inside = node if isinstance(node, Function) else self._scopes[node]
+            for child in ast.iter_child_nodes(node):
+                self._parents[child], self._scopes[child] = node, inside
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Return the node that holds this one."""
@@ -46,7 +54,19 @@ class Source:
 
     def scope(self, node: ast.AST) -> ast.AST:
         """Return the function around a node, or the module."""
-        return next((each for each in self.above(node) if isinstance(each, Function)), self.tree)
+        return self._scopes.get(node, self.tree)
+
+    def walk(self, node: ast.AST) -> list[ast.AST]:
+        """Return what `ast.walk` yields of a node; kept, for nodes that several readers walk."""
+        if node not in self._subtrees:
+            self._subtrees[node] = list(ast.walk(node))
+        return self._subtrees[node]
+
+    def code(self, node: ast.AST) -> str:
+        """Return what `ast.unparse` makes of a node; kept, for whole functions and classes."""
+        if node not in self._code:
+            self._code[node] = ast.unparse(node)
+        return self._code[node]
 
     def pattern(self, kind: str, node: ast.AST, subject: str = "") -> Pattern:
         """Return a pattern at a node, with the first line of its statement."""
@@ -66,12 +86,13 @@ class Source:
     @cached_property
     def _optional_lines(self) -> set[int]:
         lines: set[int] = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.If) and _is_choice(node.test):
-                for block in (node.body, node.orelse):
-                    lines |= {n for part in block for n in range(part.lineno, _end(part) + 1)}
-            elif isinstance(node, Function) and self._is_unused(node):
-                lines |= set(range(node.lineno, _end(node) + 1))
+        for branch in self.of(ast.If):
+            if _is_choice(branch.test):
+                for part in (*branch.body, *branch.orelse):
+                    lines.update(range(part.lineno, _end(part) + 1))
+        for function in self.of(*Function.__args__):
+            if self._is_unused(function):
+                lines.update(range(function.lineno, _end(function) + 1))
         return lines
 
     def _is_unused(self, function: Function) -> bool:
@@ -82,9 +103,8 @@ class Source:
 
     @cached_property
     def _names(self) -> set[str]:
-        loaded = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        return loaded | {
-            node.attr for node in ast.walk(self.tree) if isinstance(node, ast.Attribute)
+        return {node.id for node in self.of(ast.Name)} | {
+            node.attr for node in self.of(ast.Attribute)
         }
 
     def of(self, *kinds: type[_Node]) -> Iterator[_Node]:
@@ -93,16 +113,9 @@ class Source:
         return cast("Iterator[_Node]", every)
 
     @cached_property
-    def _by_kind(self) -> dict[type[ast.AST], list[ast.AST]]:
-        found: dict[type[ast.AST], list[ast.AST]] = {}
-        for node in ast.walk(self.tree):
-            found.setdefault(type(node), []).append(node)
-        return found
-
-    @cached_property
     def module_classes(self) -> dict[str, ast.ClassDef]:
         """The classes that are modules of torch, by name."""
-        classes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+        classes = list(self.of(ast.ClassDef))
         found: dict[str, ast.ClassDef] = {}
         for _ in range(2):  # one may be derived from another that comes later
             for each in classes:
@@ -141,30 +154,120 @@ class Source:
                     ]
         return found
 
+    def named(self, name: str) -> Sequence[ast.expr]:
+        """Return what the file assigns to a name, also as an attribute: `self.criterion`."""
+        return self._named.get(name, ())
+
+    @cached_property
+    def _named(self) -> dict[str, list[ast.expr]]:
+        found: dict[str, list[ast.expr]] = {}
+        for assign in self.of(ast.Assign):
+            pairs = [(each, assign.value) for each in assign.targets]
+            for target, value in list(pairs):
+                is_pair = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+                if is_pair and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
+                    pairs += zip(target.elts, value.elts, strict=True)  # type: ignore[attr-defined]
+            named = [(dotted(each).rpartition(".")[2], value) for each, value in pairs]
+            for name, value in dict.fromkeys(named):
+                if name:
+                    found.setdefault(name, []).append(value)
+        return found
+
+    def bindings(self, scope: ast.AST, name: str) -> Sequence[Binding]:
+        """Return the assignments of a scope that bind a name, in the order of their lines."""
+        return self._bindings.get((scope, name), ())
+
+    @cached_property
+    def _bindings(self) -> dict[tuple[ast.AST, str], list[Binding]]:
+        found: dict[tuple[ast.AST, str], list[Binding]] = {}
+        for node in sorted(self.of(*Binding.__args__), key=lambda each: each.lineno):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {part.id for target in targets for part in ast.walk(target)
+                     if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}  # fmt: skip
+            for name in names:
+                found.setdefault((self.scope(node), name), []).append(node)
+        return found
+
     def stores(self, scope: ast.AST, name: str) -> int:
         """Return how often a scope binds a name, in whatever way."""
-        return sum(
-            isinstance(node, ast.Name)
-            and node.id == name
-            and isinstance(node.ctx, ast.Store)
-            and self.scope(node) is scope
-            for node in ast.walk(scope)
-        ) + (name in parameters_of(scope))
+        return self._stores[scope, name] + (name in parameters_of(scope))
+
+    @cached_property
+    def _stores(self) -> Counter[tuple[ast.AST, str]]:
+        return Counter((self._scopes[node], node.id) for node in self.of(ast.Name)
+                       if isinstance(node.ctx, ast.Store))  # fmt: skip
+
+    @cached_property
+    def is_script(self) -> bool:
+        """Whether a file is run: it trains, or calls what it defines, at its outermost level."""
+        if any("__name__" in ast.unparse(each.test) for each in self.tree.body
+               if isinstance(each, ast.If)):  # fmt: skip
+            return True
+        return any(self.scope(call) is self.tree and
+                   (called(call) == "backward" or dotted(call.func) in self._functions)
+                   for call in self.of(ast.Call))  # fmt: skip
+
+    @cached_property
+    def _functions(self) -> set[str]:
+        return {each.name for each in self.tree.body if isinstance(each, Function)}
+
+    @cached_property
+    def models(self) -> set[str]:
+        """The names of models: what is trained or evaluated, or holds a module; none of losses."""
+        found = [
+            call.func.value
+            for call in self.of(ast.Call)
+            if isinstance(call.func, ast.Attribute)
+            and call.func.attr in _OF_MODELS
+            and not (call.func.attr == "eval" and call.args)  # code that a table evaluates
+        ]
+        for assign in self.of(ast.Assign):
+            if self.makes_module(assign.value) and not called(assign.value).endswith("Loss"):
+                found += assign.targets
+        return {dotted(each).rpartition(".")[2] for each in found} - {"", "self"}
+
+    @cached_property
+    def trained(self) -> set[str]:
+        """The names of tensors that take a gradient by themselves: `w.requires_grad_()`."""
+        changed = [call.func.value for call in self.of(ast.Call)
+                   if isinstance(call.func, ast.Attribute)
+                   and call.func.attr == "requires_grad_"]  # fmt: skip
+        changed += [
+            each.value
+            for assign in self.of(ast.Assign)
+            for each in assign.targets
+            if isinstance(each, ast.Attribute) and each.attr == "requires_grad"
+        ]
+        return {dotted(each) for each in changed} - {""}
+
+    @cached_property
+    def imported(self) -> dict[str, str]:
+        """The package that each imported name is from: `{"np": "numpy", "f1_score": "sklearn"}`."""
+        found: dict[str, str] = {}
+        for node in self.of(ast.Import):
+            for each in node.names:
+                package = each.name.partition(".")[0]
+                found[each.asname or package] = package
+        for chosen in self.of(ast.ImportFrom):
+            package = (chosen.module or "").partition(".")[0]
+            found |= {each.asname or each.name: package for each in chosen.names}
+        return found
 
     @cached_property
     def defined(self) -> set[str]:
         """The names of all functions and methods of the file."""
-        return {node.name for node in ast.walk(self.tree) if isinstance(node, Function)}
+        return {node.name for node in self.of(*Function.__args__)}
 
     @cached_property
     def scopes(self) -> list[ast.AST]:
         """The module and all functions."""
-        functions = [node for node in ast.walk(self.tree) if isinstance(node, Function)]
-        return [self.tree, *functions]
+        return [node for node in self.walk(self.tree) if isinstance(node, ast.Module | Function)]
 
 
 def _is_choice(test: ast.expr) -> bool:
-    """Whether a condition asks for an option: `args.fault == "x"`."""
+    """Whether a condition asks for an option: `args.fault == "x"`, but not for the main module."""
+    if any(dotted(node) == "__name__" for node in ast.walk(test)):
+        return False
     for node in ast.walk(test):
         name = dotted(node)
         if name.rpartition(".")[0].rpartition(".")[2] in _OPTIONS or name in _OPTIONS:

@@ -41,7 +41,7 @@ def _splits(source: Source) -> Iterator[set[str]]:
             names = {
                 name.id
                 for target in node.targets
-                for name in ast.walk(target)
+                for name in source.walk(target)
                 if isinstance(name, ast.Name) and name.id.strip("_")
             }
             if len(names) > 1:

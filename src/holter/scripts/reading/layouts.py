@@ -1,0 +1,322 @@
+"""Layouts: which size stands at which axis of a tensor, through views, turns and products."""
+
+import ast
+import re
+from collections.abc import Iterator
+from math import prod
+
+from holter.scripts.reading.source import (
+    Function,
+    Pattern,
+    Source,
+    called,
+    dotted,
+    of_self,
+)
+from holter.scripts.reading.values import argument, axis_of, resolved, tensor_of, whole
+
+Layout = tuple[str, ...]
+RESHAPING = {"view", "reshape"}
+_SAME = {"softmax", "dropout", "contiguous", "float", "masked_fill", "relu", "tanh", "clamp", "to"}
+_SAME |= {"masked_fill_", "half", "type_as", "nan_to_num", "exp", "sigmoid", "detach", "clone"}
+_KEEPING = {"Dropout", "LayerNorm", "Identity", "Softmax", "ReLU", "GELU", "RMSNorm"}
+_TURNING = {"transpose", "permute", "swapaxes", "swapdims", "movedim", "moveaxis", "rearrange",
+            "einsum", "t", "mT", "T"}  # fmt: skip
+_RECURRENT = {"LSTM", "GRU", "RNN"}
+_DEEPEST = 12
+
+
+def layout(source: Source, scope: ast.AST, value: ast.expr, depth: int = 0) -> Layout | None:
+    """Return the sizes of a tensor in the order of its axes, as they are written, or None."""
+    if depth > _DEEPEST:
+        return None
+    if isinstance(value, ast.Name):
+        made = made_before(source, scope, value)
+        return None if made is None else _of_part(source, scope, *made, depth + 1)
+    if isinstance(value, ast.BinOp):
+        return _of_operation(source, scope, value, depth)
+    if isinstance(value, ast.Subscript):
+        inner = layout(source, scope, value.value, depth + 1)
+        is_first = isinstance(value.slice, ast.Constant) and type(value.slice.value) is int
+        return inner[1:] if inner and is_first else None
+    return _of_call(source, scope, value, depth) if isinstance(value, ast.Call) else None
+
+
+def made_before(source: Source, scope: ast.AST, name: ast.Name) -> tuple[ast.expr, bool] | None:
+    """Return what a name was given last before its place, and whether it is a part of that."""
+    around = {*source.above(name)}
+    found = [each for each in source.bindings(scope, name.id)
+             if each not in around and each.lineno < name.lineno]  # fmt: skip
+    if not found or not isinstance(found[-1], ast.Assign):
+        return None
+    last = found[-1]
+    if source.parent(last) not in around or last.value is None:
+        return None
+    target = last.targets[0]
+    if isinstance(target, ast.Name):
+        return last.value, False
+    if not isinstance(target, ast.Tuple):
+        return None
+    if isinstance(last.value, ast.Tuple) and len(last.value.elts) == len(target.elts):
+        return last.value.elts[[dotted(each) for each in target.elts].index(name.id)], False
+    return last.value, True
+
+
+def _of_part(
+    source: Source, scope: ast.AST, value: ast.expr, is_part: bool, depth: int
+) -> Layout | None:
+    if not is_part:
+        return layout(source, scope, value, depth)
+    if isinstance(value, ast.ListComp | ast.GeneratorExp) and len(value.generators) == 1:
+        return _of_comprehension(source, scope, value, depth)
+    if called(value) == "unbind" and isinstance(value, ast.Call):
+        axis, inner = axis_of(value), tensor_of(value)
+        known = None if inner is None else layout(source, scope, inner, depth)
+        if known is None or (axis or 0) < 0:
+            return None
+        return tuple(each for place, each in enumerate(known) if place != (axis or 0))
+    if called(value) in ("chunk", "split", "tensor_split"):
+        return None
+    known = layout(source, scope, value, depth)
+    is_turned = called(value) in ("permute", "view", "reshape")
+    return known[1:] if known and is_turned else None
+
+
+def _of_comprehension(
+    source: Source, scope: ast.AST, value: ast.ListComp | ast.GeneratorExp, depth: int
+) -> Layout | None:
+    """Return the layout of each `t.view(B, T, H, D).transpose(1, 2) for t in (q, k, v)`."""
+    return layout(source, scope, value.elt, depth + 1)
+
+
+def _of_operation(source: Source, scope: ast.AST, value: ast.BinOp, depth: int) -> Layout | None:
+    left = layout(source, scope, value.left, depth + 1)
+    if isinstance(value.op, ast.MatMult):
+        return _product(left, layout(source, scope, value.right, depth + 1))
+    right = layout(source, scope, value.right, depth + 1)
+    if left is None or right is None:
+        known = right if left is None else left
+        other = value.left if left is None else value.right
+        return known if isinstance(other, ast.Constant | ast.Call | ast.Attribute) else None
+    return left if left == right else None
+
+
+def _product(left: Layout | None, right: Layout | None) -> Layout | None:
+    if not left or not right or len(left) != len(right) or len(left) < 2:
+        return None
+    return (*left[:-1], right[-1])
+
+
+def _of_call(source: Source, scope: ast.AST, call: ast.Call, depth: int) -> Layout | None:
+    name = called(call)
+    if name in ("matmul", "bmm"):
+        first, second = tensor_of(call), argument(call, 0, "other", "mat2")
+        if first is None or second is None:
+            return None
+        return _product(layout(source, scope, first, depth + 1),
+                        layout(source, scope, second, depth + 1))  # fmt: skip
+    if name == "scaled_dot_product_attention" and len(call.args) > 2:
+        query, values = (layout(source, scope, call.args[place], depth + 1) for place in (0, 2))
+        return _product(query, values)
+    if name in RESHAPING and isinstance(call.func, ast.Attribute):
+        sizes = sizes_of(call)
+        return tuple(sizes) if sizes and "*" not in "".join(each[:1] for each in sizes) else None
+    if of_self(call.func):
+        layers = source.named(of_self(call.func))
+        keeps = bool(layers) and all(called(each) in _KEEPING for each in layers)
+        return layout(source, scope, call.args[0], depth + 1) if keeps and call.args else None
+    given = tensor_of(call)
+    known = None if given is None else layout(source, scope, given, depth + 1)
+    if known is None:
+        return None
+    if name in _SAME:
+        return known
+    if name in ("transpose", "swapaxes", "swapdims"):
+        return _turned(known, [axis_of(call), whole(argument(call, 1, "dim1", "axis1"))])
+    if name == "permute":
+        given_axes = [whole(each) for each in flat(own_arguments(call))]
+        axes = [each for each in given_axes if each is not None]
+        if len(axes) != len(given_axes) or sorted(each % len(known) for each in axes) != list(
+            range(len(known))
+        ):
+            return None
+        return tuple(known[each] for each in axes)
+    return None
+
+
+def own_arguments(call: ast.Call) -> list[ast.expr]:
+    """Return the arguments of a method, without the tensor of a function of torch."""
+    is_function = isinstance(call.func, ast.Attribute) and dotted(call.func.value) == "torch"
+    return call.args[1:] if is_function else call.args
+
+
+def flat(values: list[ast.expr]) -> list[ast.expr]:
+    """Return the sizes or axes of `x.view(a, b)` and of `x.view((a, b))`."""
+    if len(values) == 1 and isinstance(values[0], ast.Tuple | ast.List):
+        return values[0].elts
+    return values
+
+
+def _turned(known: Layout, axes: list[int | None]) -> Layout | None:
+    if axes[0] is None or axes[1] is None:
+        return None
+    if not all(-len(known) <= each < len(known) for each in axes if each is not None):
+        return None
+    sizes = list(known)
+    sizes[axes[0]], sizes[axes[1]] = sizes[axes[1]], sizes[axes[0]]
+    return tuple(sizes)
+
+
+def sizes_of(call: ast.Call) -> list[str]:
+    """Return the sizes that `view` or `reshape` is given, as they are written."""
+    return [ast.unparse(each) for each in flat(call.args)]
+
+
+def merged_heads(source: Source) -> Iterator[Pattern]:
+    """`(att @ v).reshape(B, T, C)` of (B, heads, T, size): heads are merged with positions."""
+    for call in source.of(ast.Call):
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        sizes = sizes_of(call) if called(call) in RESHAPING else []
+        is_flattened = called(call) == "flatten" and [whole(each) for each in call.args] in (
+            [2], [-2], [2, 3], [-2, -1])  # fmt: skip
+        if len(sizes) != 3 and not is_flattened:
+            continue
+        scope = source.scope(call)
+        known = layout(source, scope, call.func.value)
+        if known is None or len(known) != 4:
+            continue
+        if is_flattened:
+            mixed = _is_heads(source, known[1]) and not _is_heads(source, known[2])
+        else:
+            mixed = _is_mixed(source, known, sizes)
+        if mixed and not _is_sized_alike(known):
+            yield source.pattern("merged heads", call, ast.unparse(call.func.value))
+
+
+def _is_mixed(source: Source, known: Layout, sizes: list[str]) -> bool:
+    """Whether the second axis stays behind, and the third one takes its place."""
+    if sizes[0] != known[0]:
+        return False
+    if sizes[1] in known[2:] and sizes[1] != "-1" and sizes[1] != known[1]:
+        return True
+    if sizes[1] not in ("-1", known[2]) or known[1] == "-1":
+        return False
+    # (B, heads, T, size) as (B, -1, heads * size)
+    width = _factors(sizes[2])
+    return prod((known[1] in width, known[3] in width)) == 1 or (
+        _quotient(source, known[3]) == (_expanded(source, sizes[2]), _expanded(source, known[1]))
+    )
+
+
+def _factors(size: str) -> set[str]:
+    parts = {each.strip(" ()") for each in size.split("*")}
+    return parts if "/" not in size else set()
+
+
+def _quotient(source: Source, size: str) -> tuple[str, str]:
+    """Return the two sides of `dim // heads`, which a size may stand for."""
+    top, _, bottom = _expanded(source, size).partition(" // ")
+    return _expanded(source, top), _expanded(source, bottom)
+
+
+def _expanded(source: Source, size: str) -> str:
+    """Return what a size stands for, if it is an attribute that is set once."""
+    for _ in range(2):
+        name = size.rpartition(".")[2]
+        values = source.named(name) if name.isidentifier() else ()
+        if len(values) != 1 or not isinstance(values[0], ast.BinOp | ast.Name):
+            return name or size
+        text = ast.unparse(values[0])
+        if text == size:
+            return size
+        size = text
+    return size
+
+
+def _is_heads(source: Source, size: str) -> bool:
+    return bool(re.search(r"head", _expanded(source, size) + size, re.I)) and not re.search(
+        r"dim|size|head_d|d_head|//", size, re.I
+    )
+
+
+def _is_sized_alike(known: Layout) -> bool:
+    return len(set(known)) < len(known)
+
+
+def states_by_view(source: Source) -> Iterator[Pattern]:
+    """`_, h = self.gru(x)` and `h.view(B, -1)`: (layers, batch, size) is cut across samples."""
+    for function in source.of(*Function.__args__):
+        states = dict(_final_states(source, function))
+        for call in source.walk(function) if states else ():
+            if not isinstance(call, ast.Call) or called(call) not in RESHAPING:
+                continue
+            if not isinstance(call.func, ast.Attribute) or dotted(call.func.value) not in states:
+                continue
+            sizes = sizes_of(call)
+            name = dotted(call.func.value)
+            if len(sizes) != 2 or source.stores(function, name) != 1:
+                continue
+            is_batch = is_batch_size(sizes[0]) and not is_batch_size(sizes[1])
+            is_doubled = sizes[0] == "-1" and re.search(r"\b2\b|num_layers|directions", sizes[1])
+            if is_batch or is_doubled:
+                yield source.pattern("state by view", call, name)
+
+
+def is_batch_size(size: str) -> bool:
+    """Whether a size is the number of samples, as far as its name says."""
+    return bool(re.fullmatch(
+        r"\w+\.size\(0\)|\w+\.shape\[0\]|len\(\w+\)|B|b|N|bs|bsz|batch|batch_size|n", size
+    ))  # fmt: skip
+
+
+def _final_states(source: Source, function: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield names of final states that have more than one layer or direction, and their layer."""
+    for node in source.walk(function):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        layer, target = of_self(node.value.func), node.targets[0]
+        made = source.named(layer) if layer else ()
+        if len(made) != 1 or called(made[0]) not in _RECURRENT or not _is_deep(source, made[0]):
+            continue
+        if isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            state = target.elts[1]
+            state = state.elts[0] if isinstance(state, ast.Tuple) and state.elts else state
+            if isinstance(state, ast.Name):
+                yield state.id, layer
+
+
+def _is_deep(source: Source, layer: ast.expr) -> bool:
+    assert isinstance(layer, ast.Call)
+    options = {each.arg: each.value for each in layer.keywords}
+    both = options.get("bidirectional")
+    if isinstance(both, ast.Constant) and both.value is True:
+        return True
+    depth = options.get("num_layers", layer.args[2] if len(layer.args) > 2 else None)
+    count = whole(None if depth is None else resolved(source, source.scope(layer), depth))
+    return count is not None and count > 1
+
+
+def unpacked_time_first(source: Source) -> Iterator[Pattern]:
+    """Packed with `batch_first=True`, unpacked without, and viewed as (batch, time, ...)."""
+    for function in source.of(*Function.__args__):
+        calls = [each for each in source.walk(function) if isinstance(each, ast.Call)]
+        packing = [each for each in calls if called(each) == "pack_padded_sequence"]
+        unpacking = [each for each in calls if called(each) == "pad_packed_sequence"]
+        if not packing or len(unpacking) != 1 or not all(map(_is_batch_first, packing)):
+            continue
+        last = unpacking[0]
+        if _is_batch_first(last) or len(last.args) > 1:
+            continue
+        text = source.code(function)
+        if any(called(each) in _TURNING for each in calls) or re.search(
+            r"\[-1\]|\.m?T\b|dim=0|axis=0|(mean|sum|max|amax)\(0|- 1, |unsqueeze", text
+        ):
+            continue
+        yield source.pattern("time first", last, "pad_packed_sequence")
+
+
+def _is_batch_first(call: ast.Call) -> bool:
+    given = [each.value for each in call.keywords if each.arg == "batch_first"]
+    given += call.args[2:3] if called(call) == "pack_padded_sequence" else call.args[1:2]
+    return bool(given) and not (isinstance(given[0], ast.Constant) and given[0].value is False)
