@@ -23,7 +23,7 @@ from zoo.recording import recording
 from zoo.specimens import Specimen, corpus
 
 PAGE = Path(__file__).parent.parent / "docs" / "replays.md"
-HEAD = "| failure | reproduced | birth | least cure | data or state |\n|---|---|---|---|---|"
+HEAD = "| failure | reproduced | birth | smallest cure | data or state |\n|---|---|---|---|---|"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def totals(outcomes: Sequence[ReplayResult]) -> list[str]:
 
 
 def misses(outcomes: Sequence[ReplayResult]) -> list[str]:
-    """Each failure of which something wrong was said."""
+    """Return each failure with a wrong answer."""
     wrong = [f"- {each.specimen.name}: {each.misses}" for each in outcomes if each.misses]
     return ["", "Misses:", "", *wrong] if wrong else ["", "No misses."]
 
@@ -176,16 +176,16 @@ def render(outcomes: Sequence[ReplayResult]) -> str:
         "`python -m bench.replays --write`: `holter run` and `holter try replay` on scripts of the",
         "zoo that end in a NaN, an Inf or a spike. The truths are in `zoo/failures.py`.",
         "",
-        "These are in-sample numbers: replays were improved with these scripts at hand. On first",
-        "sight, of 25 new failures, 18 smallest cures were right, 16 of 20 births, and 15 of 22",
-        "verdicts on data or state. Some scripts were changed since: `regression-outlier-targets`,",
-        "`lstm-outlier-readings` and `regression-raised-rate` fail at later steps (the loss still",
-        "fell so fast that no spike was seen); `tabular-half-epsilon` and",
-        "`tabular-growing-weights` replace two that failed at the first step or never;",
-        "`tabular-half-exponential` and `tabular-growing-weights` are not judged by data or state,",
-        "because it takes both; the two `vae-black-image-in-...` are later additions.",
+        "These are in-sample figures: replays were improved with these scripts at hand. Scripts by",
+        "other authors: [replays at first sight](blind-failures.md).",
         "",
-        "Failures of other authors: [Replays at first sight](blind-failures.md).",
+        "When 25 of these failures were new, 18 smallest cures were right, 16 of 20 births, and 15",
+        "of 22 verdicts on data or state. Since then, `regression-outlier-targets`,",
+        "`lstm-outlier-readings` and `regression-raised-rate` were changed to fail at later steps,",
+        "where the loss falls slowly enough for a spike to show. `tabular-half-epsilon` and",
+        "`tabular-growing-weights` replace two that failed at the first step or never. The two",
+        "`vae-black-image-in-...` were added. `tabular-half-exponential` and",
+        "`tabular-growing-weights` need both data and state, and are not judged by that.",
         "",
         f"Measured on {dt.datetime.now(tz=dt.UTC).date()} with torch {version('torch')}, one seed.",
         "",
@@ -194,8 +194,8 @@ def render(outcomes: Sequence[ReplayResult]) -> str:
         "",
         "## Each failure",
         "",
-        "Wrong answers are struck out. Where the cause is neither data nor state alone (wrong",
-        "code, or a batch and weights together), the answer is in parentheses.",
+        "Wrong answers are struck out. If the cause is neither data nor state alone (wrong code,",
+        "or a batch and weights together), the answer is in parentheses.",
         "",
         HEAD,
         *map(row, outcomes),

@@ -334,5 +334,6 @@ def test_a_data_set_that_blocks_or_fails_after_the_end_is_left_alone(here: Path)
     assert ended.code == 0
     reasons = {event.what.experiment: event.what.why for event in run.events_of(NotApplicable)}
     assert "after the script had ended" in reasons["augmentation"]  # which reads it first
+    assert reasons["baseline"]  # for which no time or no rows are left
     assert "pairing" in {event.what.experiment for event in run.events_of(ExperimentMade)}
     assert run.meta.status == "finished"

@@ -165,6 +165,16 @@ def test_a_script_without_training_says_so(here: Path) -> None:
     assert (meta["status"], meta["steps"]) == ("finished", 0)
 
 
+def test_a_script_that_refuses_its_arguments_gets_no_advice(here: Path) -> None:
+    (here / "script.py").write_text(
+        "import argparse\nimport torch\nargparse.ArgumentParser().parse_args(['--what'])\n"
+    )
+    ended = holter_run("--out", "run", "script.py", cwd=here)
+    assert ended.code == 2
+    assert "SystemExit: 2" in ended.err
+    assert "backward()" not in ended.err
+
+
 def test_gradients_that_update_nothing_are_told(here: Path) -> None:
     (here / "script.py").write_text(
         "import torch\n"

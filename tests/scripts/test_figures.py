@@ -59,7 +59,8 @@ def test_what_is_printed_is_read_and_stays_as_it_is(capsys: pytest.CaptureFixtur
     print("acc", 7)
     assert print is before
     assert capsys.readouterr().out.splitlines()[:2] == ["acc: 0.0", "acc: 0.0025"]
-    (acc,) = taken
+    acc, once = taken
+    assert (once.name, once.values) == ("once", (3.0,))
     assert acc.name == "acc"
     assert len(acc.steps) == len(acc.values) <= 128
     assert (acc.values[0], acc.values[-1]) == (0.0, 399 / 400)

@@ -27,21 +27,11 @@ class Gap:
         return self.test == test and any(fnmatch(launch, each) for each in self.launches)
 
 
-PASSES = "test_validation_passes_are_those_printed"
 NAMED = "test_a_fault_is_named"
-ERROR = "test_a_ruined_training_is_an_error"
 
 KNOWN_GAPS = (
-    Gap(PASSES, ("mnist_hogwild",), "the test pass of the main process is not recorded"),
-    Gap(PASSES, ("timm_train*",), "passes of the model and its average are mixed", strict=False),
     # Random features, a frozen stem and fine-tuning look the same while the run learns.
     Gap(NAMED, ("*frozen-*",), "what is frozen before the optimizer is made may be meant so"),
-    Gap(
-        NAMED,
-        ("pytorch_cifar same-order",),
-        "data without an order of their own lose little without shuffling: noted as normal",
-    ),
-    Gap(ERROR, ("nanogpt schedule-*",), "the run ends as stalled, which leaves it a warning"),
 )
 
 LAUNCHES = launches()

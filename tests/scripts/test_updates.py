@@ -138,3 +138,55 @@ def test_a_process_that_fails_is_recorded_until_then(here: Path) -> None:
     assert "ValueError: out of data" in ended.err
     run = holter.Run.load(here / "run")
     assert (run.steps, run.meta.status) == (4, "failed")
+
+
+EVALUATES = """
+import torch
+import torch.multiprocessing as mp
+from torch import nn
+from torch.nn import functional as F
+
+x = torch.randn(64, 4, generator=torch.Generator().manual_seed(0))
+y = (x.sum(1) > 0).long()
+
+
+def train(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    for _ in range(30):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def test(model):
+    model.eval()
+    with torch.no_grad():
+        print(F.cross_entropy(model(x), y).item())
+
+
+if __name__ == "__main__":
+    model = nn.Linear(4, 2).share_memory()
+    if BEFORE:
+        test(model)
+    process = mp.get_context("spawn").Process(target=train, args=(model,))
+    process.start()
+    process.join()
+    test(model)
+"""
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_what_is_evaluated_after_another_process_has_trained_is_recorded(
+    before: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "script.py").write_text(EVALUATES.replace("BEFORE", str(before)))
+    ended = holter_run("--out", "run", "--fail-on", "never", "script.py", cwd=tmp_path)
+    assert ended.code == 0
+    run = holter.Run.load(tmp_path / "run")
+    assert (run.steps, run.meta.status) == (30, "finished")
+    if before:  # two passes without a step of this process between them
+        assert VAL_LOSS not in run
+    else:
+        (series,) = run[VAL_LOSS].values()
+        assert series.steps.tolist() == [29]
+        assert series.values[0] == pytest.approx(float(ended.out), rel=1e-6)

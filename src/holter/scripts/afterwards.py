@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from holter.lab.batches import tensors
 from holter.lab.experiments import Experiment
 from holter.lab.experiments.augmentation import augmentation
+from holter.lab.experiments.baseline import baseline
 from holter.lab.experiments.causality import causality
 from holter.lab.experiments.data import compare_rows, data
 from holter.lab.experiments.eval_dropout import eval_dropout
@@ -39,16 +40,23 @@ from holter.lab.setup import Setup
 from holter.lab.state import State
 from holter.lab.writing import Lab
 from holter.record.events import ExperimentMade, NotApplicable
-from holter.scripts.keepsake import Keepsake, TrainingCall, scored, scores_of
+from holter.scripts.held_out import rows_setup
+from holter.scripts.keepsake import Keepsake, TrainingCall
 from holter.scripts.rows import ROLES
+from holter.scripts.running_statistics import measured as running_statistics
+from holter.scripts.scores import scored, scores_of
 from holter.scripts.twins import compared
 
 if TYPE_CHECKING:
     from holter.watching.watch import Watch
 
-# Of the script's time, and seconds, that the data sets and the model may take each.
+# Of the script's time, and seconds, that the data sets and the model may take each. Simple models
+# may take what these two leave, and at least what they need: whether there is a comparison must not
+# depend on how busy a machine is.
 _SHARE, _LEAST, _MOST = 0.02, 0.5, 5.0
 _SAMPLES = 1000  # of each data set
+_BASELINE_ROWS = 1200
+_SIMPLE_SECONDS = 0.5  # in which simple models can be fitted
 
 _Planned = Iterator[tuple[Experiment, Callable[[Lab], None]]]
 
@@ -69,14 +77,32 @@ def examine(watch: "Watch", keepsake: Keepsake, path: Path, *, seconds: float) -
                 lab.event(comparison)
         for name, module in model.named_modules():
             module.training = name in call.training
+        _compare_statistics(model, call, lab, limit)
         given = _with_rows(setup, call, keepsake)
+        began = time.thread_time()
         for planned in (_of_data(given, limit), _planned(setup, call, limit)):
-            until = time.thread_time() + limit
-            with _at_most(limit + 0.5):
-                for experiment, make in planned:
-                    if time.thread_time() > until:
-                        break
-                    _make(experiment, make, lab)
+            _make_all(planned, lab, limit)
+        left = max(began + 2 * limit - time.thread_time(), _SIMPLE_SECONDS)
+        _make_all(_compared(setup, call, keepsake, left), lab, left)
+
+
+def _compare_statistics(model: nn.Module, call: TrainingCall, lab: Lab, limit: float) -> None:
+    """Compare running statistics first: whatever calls the model in train mode updates them."""
+    state = {name: each.clone() for name, each in model.named_buffers()}
+    with _at_most(limit + 0.5), contextlib.suppress(Exception):  # of the script's own code
+        for comparison in running_statistics(model, call.arguments):
+            lab.event(comparison)
+    for name, each in model.named_buffers():
+        each.copy_(state[name])
+
+
+def _make_all(planned: _Planned, lab: Lab, limit: float) -> None:
+    until = time.thread_time() + limit
+    with _at_most(limit + 0.5):
+        for experiment, make in planned:
+            if time.thread_time() > until:
+                break
+            _make(experiment, make, lab)
 
 
 def _with_rows(setup: Setup, call: TrainingCall, keepsake: Keepsake) -> Setup:
@@ -96,7 +122,11 @@ def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None
         make(lab)
     except InapplicableError as reason:
         lab.event(NotApplicable(name, str(reason), signals))
-    except (Exception, SystemExit, _LateError) as error:
+    except _LateError:
+        lab.event(
+            NotApplicable(name, "it was not finished in time after the script had ended", signals)
+        )
+    except (Exception, SystemExit) as error:
         why = f"it failed after the script had ended ({type(error).__name__})"
         lab.event(NotApplicable(name, why, signals))
     lab.event(ExperimentMade(name, time.perf_counter() - began))
@@ -131,6 +161,16 @@ def _planned(setup: Setup, call: TrainingCall, limit: float) -> _Planned:
     if predictions is not None:
         some = {"output": predictions, "seconds": limit / 4}
         yield gradient_paths, partial(gradient_paths.function, setup, **some)
+
+
+def _compared(setup: Setup, call: TrainingCall, keepsake: Keepsake, seconds: float) -> _Planned:
+    """Fit simple models last: they need the most time, and the least of the script."""
+
+    def make(lab: Lab) -> None:
+        whole = rows_setup(setup, setup.model, call, keepsake.rows, seconds=0.3 * seconds)
+        baseline.function(whole, lab, rows=_BASELINE_ROWS, seconds=0.7 * seconds)
+
+    yield baseline, make
 
 
 def _setup(model: nn.Module, call: TrainingCall, loaders: dict[str, Any]) -> Setup:

@@ -2,8 +2,9 @@
 
 import gc
 import sys
+import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
 
     from holter.watching.watch import Watch
 
+
+# Seconds that it may take to begin to watch optimizers, and more as the script goes on: an inner
+# loop makes one for each task. A search through all objects takes about 0.05 s.
+_FREE, _SHARE = 2.0, 0.05
+_WITHOUT = 3  # steps in a row without a new gradient, after which an optimizer is no longer used
+_SEARCHES = 3  # for the model that is trained instead, for each optimizer
 
 _recordings: "weakref.WeakSet[Watch]" = weakref.WeakSet()
 
@@ -29,8 +36,13 @@ class Discovery:
         self._watch = watch
         self._waiting: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._unsettled: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._left_out: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._began, self._spent, self._has_told = time.perf_counter(), 0.0, False
         self._held: dict[int, weakref.ref[Tensor]] = {}  # by an optimizer, now or earlier
         self._found: list[weakref.ref[nn.Module]] = []  # models, when an optimizer was last found
+        self._gradients: weakref.WeakKeyDictionary[Optimizer, _Gradients] = (
+            weakref.WeakKeyDictionary()
+        )
         watch.send(self)
 
     def optimizer_made(self, optimizer: "Optimizer") -> None:
@@ -52,19 +64,42 @@ class Discovery:
             return
         optimizers = list(self._waiting)
         self._waiting.clear()
-        self._unsettled.update(optimizers)
         self._held |= {
             id(each): weakref.ref(each)
             for optimizer in optimizers
             for group in optimizer.param_groups
             for each in group["params"]
         }
+        if self._is_too_late_for(optimizers):
+            return
+        began = time.perf_counter()
+        self._watch_all(optimizers)
+        self._spent += time.perf_counter() - began
+
+    def _is_too_late_for(self, optimizers: "list[Optimizer]") -> bool:
+        """Whether so many optimizers were made that watching these too would slow the script."""
+        if self._spent <= _FREE + _SHARE * (time.perf_counter() - self._began):
+            return False
+        if not self._has_told:
+            self._has_told = True
+            self._watch.note(
+                "The script makes optimizers faster than holter can begin to watch them, as for"
+                " each task of an inner loop; some are not recorded."
+            )
+        self._left_out.update(optimizers)
+        return True
+
+    def _watch_all(self, optimizers: "list[Optimizer]") -> None:
+        """Watch these optimizers, and the models that hold their parameters."""
+        self._unsettled.update(optimizers)
         models = live_models()
         self._found = [weakref.ref(each) for each in models]
         self._watch.add(_holding(_parameters_of(optimizers), models), optimizers)
 
     def before_step(self, optimizer: "Optimizer") -> None:
         """Watch a late optimizer; at its first step, check that its parameters are trained."""
+        if optimizer in self._left_out:
+            return
         if self._watch.roster.subject_of(optimizer) is None:
             self.optimizer_made(optimizer)
         self.before_backward()
@@ -72,10 +107,12 @@ class Discovery:
             self._unsettled.discard(optimizer)
             self._look_for_the_trained_model(optimizer)
             self._look_for_forgotten_models()
+        else:
+            self._look_for_a_replacement(optimizer)
 
     def after_unseen_backward(self, known: set[int], leaves: "Callable[[], list[Tensor]]") -> None:
         """Watch models that have gradients, or tensors outside of models, without an optimizer."""
-        if self._waiting:
+        if self._waiting or self._has_told:  # optimizers that are not recorded update the weights
             return
         models = live_models()
         reached = {id(p) for m in models for p in m.parameters() if p.grad is not None} - known
@@ -120,6 +157,48 @@ class Discovery:
         if trained:
             self._watch.add(trained, [])
 
+    def _look_for_a_replacement(self, optimizer: "Optimizer") -> None:
+        """Watch the models that get gradients since the parameters of this optimizer get none.
+
+        The model was then re-created in the middle of the training, as for a resume or a fold.
+        """
+        held = self._gradients.get(optimizer)
+        if held is None:
+            held = self._gradients[optimizer] = _Gradients()
+        if held.are_new(_in(optimizer)):
+            held.idle, held.others = 0, []
+            return
+        held.idle += 1
+        if held.idle == _WITHOUT and held.searches < _SEARCHES:
+            held.searches += 1
+            for model in self._never_updated():
+                seen = _Gradients()
+                seen.are_new(model.parameters(), all_of_them=True)
+                held.others.append((weakref.ref(model), seen))
+        elif held.others and held.idle == _WITHOUT + 1:
+            # A copy of a trained model has its gradients, too, but they stay as they are.
+            pairs = [(model(), seen) for model, seen in held.others]
+            trained = [m for m, seen in pairs if m is not None and seen.are_new(m.parameters())]
+            held.others = []
+            if trained:
+                own = {id(p) for p in _in(optimizer)}
+                models = [each.module for each in self._watch.roster.models]
+                left = [m for m in models if any(id(p) in own for p in m.parameters())]
+                self._watch.replace(left, trained)
+
+    def _never_updated(self) -> "list[nn.Module]":
+        """Return the live models that can be trained, and that no optimizer that steps holds."""
+        idle = _parameters_of([*self._waiting, *self._unsettled])
+        known = {id(p) for p in self._watch.roster.parameters}
+        known |= {key for key, held in self._held.items() if held() is not None}
+        known -= idle
+        return [
+            module
+            for module in live_models()
+            if any(p.requires_grad and p.grad is not None for p in module.parameters())
+            and not any(id(p) in known for p in module.parameters())
+        ]
+
     def _look_for_forgotten_models(self) -> None:
         """Watch models in train mode that receive gradients and that no optimizer has ever held.
 
@@ -137,6 +216,36 @@ class Discovery:
         ]
         if forgotten:
             self._watch.add(forgotten, [])
+
+
+class _Gradients:
+    """The gradients that some parameters had when they were last looked at."""
+
+    def __init__(self) -> None:
+        self.idle = 0  # steps in a row without a new one
+        self.searches = 0
+        self.others: list[tuple[weakref.ref[nn.Module], _Gradients]] = []  # that may be trained
+        self._seen: dict[int, tuple[weakref.ref[Tensor], int]] = {}  # by parameter, with versions
+
+    def are_new(self, parameters: "Iterable[Tensor]", *, all_of_them: bool = False) -> bool:
+        """Whether a parameter has another gradient, or one that was written to, than before.
+
+        It ends at the first parameter if that has: the others are read only where it has not.
+        """
+        is_any_new, is_any_old = False, all_of_them
+        for parameter in parameters:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            before, version = self._seen.get(id(parameter)), gradient._version  # noqa: SLF001
+            if before is not None and before[0]() is gradient and before[1] == version:
+                is_any_old = True
+                continue
+            self._seen[id(parameter)] = weakref.ref(gradient), version
+            is_any_new = True
+            if not is_any_old:
+                break
+        return is_any_new
 
 
 def live_models() -> "list[nn.Module]":
@@ -184,6 +293,10 @@ def _parameters_of(optimizers: "Sequence[Optimizer]") -> set[int]:
         for group in optimizer.param_groups
         for each in group["params"]
     }
+
+
+def _in(optimizer: "Optimizer") -> "Iterator[Tensor]":
+    return (each for group in optimizer.param_groups for each in group["params"])
 
 
 def _updater(module: "nn.Module") -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from holter.imports.readers.text import numbers
 from holter.record.events import FigurePrinted
 
-_WORDS = 4  # before a number that make its name
-_NAMES = 64  # that are told apart
+_WORDS = 6  # before a number that make its name
+_NAMES = 128  # that are told apart
 _MOST = 128  # values of one name; beyond, every second one is dropped
 
 
@@ -32,11 +32,10 @@ class Figures:
                 del read[1:-1:2]
 
     def series(self) -> list[FigurePrinted]:
-        """Return the figures under each name, of names that came more than once."""
+        """Return the figures under each name, in the order in which the names came."""
         return [
             FigurePrinted(name, tuple(step for step, _ in read), tuple(value for _, value in read))
             for name, read in self._read.items()
-            if len(read) > 1
         ]
 
 

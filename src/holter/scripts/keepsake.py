@@ -3,7 +3,7 @@
 import copy
 import itertools
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -17,6 +17,7 @@ from holter.lab.batches import cloned, leaves, tensors
 from holter.lab.setup import Roles
 from holter.record.signals import Signal
 from holter.scripts.rows import Rows
+from holter.scripts.scores import scores_of
 from holter.scripts.twins import Sketch, copies_of, sketch_of
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import Calls, is_compiled
@@ -76,16 +77,18 @@ class TrainingCall:
         if not isinstance(target, Tensor) or self.batch is None:
             return None
         held = leaves(self.batch)
-        aims = [path for path, leaf in held.items() if _same(leaf, target)]
+        aims = [path for path, leaf in held.items() if same_numbers(leaf, target)]
         if not aims:
             return None
         given = tensors(self.arguments)
         known = [
             path
             for path, leaf in held.items()
-            if path != aims[0] and any(_same(leaf, each) for each in given)
+            if path != aims[0] and any(same_numbers(leaf, each) for each in given)
         ]
-        others = [each for each in given if not any(_same(leaf, each) for leaf in held.values())]
+        others = [
+            each for each in given if not any(same_numbers(leaf, each) for leaf in held.values())
+        ]
         return Roles(aims[0], () if others else tuple(known))
 
     @property
@@ -321,7 +324,7 @@ def _is_shuffled(places: Any) -> bool:
         return False
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def same_numbers(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors hold the same numbers in the same order, whatever their shape and type.
 
     The target of a hand-written loss is known up to rounding.
@@ -330,51 +333,6 @@ def _same(one: Tensor, other: Tensor) -> bool:
         return False
     first, second = (each.detach().cpu().reshape(-1).double() for each in (one, other))
     return bool((first - second).abs().max() <= 1e-5 * second.abs().max())
-
-
-Arrange = Callable[[Tensor], Tensor]
-
-
-def scores_of(output: Any, given: Any) -> Callable[[Any], Tensor] | None:
-    """Return how the loss function's input is made of what a model returns; None if otherwise."""
-    found = _found(output, given)
-    return None if found is None else partial(_arranged, *found)
-
-
-def scored(output: Any, given: Any) -> str | None:
-    """Return the path of the tensor that the loss function's input is made of; None if of none."""
-    found = _found(output, given)
-    return None if found is None else list(leaves(output))[found[0]]
-
-
-def _found(output: Any, given: Any) -> tuple[int, Arrange, torch.Size] | None:
-    if not isinstance(given, Tensor):
-        return None
-    for place, made in enumerate(tensors(output)):
-        for arrange in (_as_is, _last_second, _time_first):
-            try:
-                same = torch.equal(arrange(made).reshape(given.shape), given)
-            except (RuntimeError, IndexError):
-                continue
-            if same:
-                return place, arrange, given.shape
-    return None
-
-
-def _arranged(place: int, arrange: Arrange, shape: torch.Size, output: Any) -> Tensor:
-    return arrange(tensors(output)[place]).reshape(shape)
-
-
-def _as_is(made: Tensor) -> Tensor:
-    return made
-
-
-def _last_second(made: Tensor) -> Tensor:
-    return made.movedim(-1, 1)
-
-
-def _time_first(made: Tensor) -> Tensor:
-    return made.transpose(0, 1)
 
 
 def _share_data(one: DataLoader[Any], other: DataLoader[Any]) -> bool:
@@ -389,8 +347,10 @@ def _share_data(one: DataLoader[Any], other: DataLoader[Any]) -> bool:
 
 
 def _tensors_of(dataset: Any) -> list[Tensor]:
+    """Return the tensors that may hold the samples: both splits may share a mean of the columns."""
     held = tensors(vars(dataset)) if hasattr(dataset, "__dict__") else []
-    return [each for each in held if each.numel()]
+    fewest = len(dataset) if hasattr(dataset, "__len__") else 1
+    return [each for each in held if each.numel() >= max(fewest, 1)]
 
 
 def _bytes(value: Any) -> int:

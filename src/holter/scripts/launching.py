@@ -17,15 +17,12 @@ from holter.record.folders import new_folder, require_free
 from holter.record.meta import Environment
 from holter.record.notices import tell
 from holter.scripts import terminal_title
-from holter.scripts.discovery import Discovery
-from holter.scripts.running import AfterTorch, Script, find_module, find_script, report_end
+from holter.scripts.observing import Observation
+from holter.scripts.running import AfterTorch, find_module, find_script, report_end
 from holter.scripts.seeding import shifted_seeds
-from holter.scripts.spawned import Recording, Workers, tap_processes
+from holter.scripts.spawned import Recording, Workers, append_evaluation, tap_processes
 
 if TYPE_CHECKING:
-    from holter.scripts.figures import Figures
-    from holter.scripts.keepsake import Keepsake
-    from holter.scripts.printing import Printing
     from holter.watching.blackbox.box import OnNonfinite
     from holter.watching.recorder import Recorder
     from holter.watching.taps import Tap
@@ -71,12 +68,10 @@ def launch(
     found = find_module(script) if as_module else find_script(script)
     if out is not None and not resume:
         require_free(out, _rank())
-    began: list[Watch] = []
-    kept: list[Keepsake] = []
+    began: list[Observation] = []
     started = time.perf_counter()
     taps: list[Tap] = []
-    printed: list[tuple[Printing, Figures, Recorder]] = []
-    options = {
+    options: dict[str, Any] = {
         "budget": budget,
         "black_box": black_box,
         "on_nonfinite": on_nonfinite,
@@ -86,10 +81,6 @@ def launch(
     }
 
     def begin() -> None:
-        from holter.scripts.figures import Figures
-        from holter.scripts.printed import logging_metrics
-        from holter.scripts.printing import Printing
-
         described = replace(
             environment.describe(),
             command=(found.argument, *arguments),
@@ -97,15 +88,21 @@ def launch(
             script_digest=hashlib.sha256(found.source).hexdigest(),
         )
         recorder = _recorder(found.name, out, described, resume=resume)
-        began.append(_begin(recorder, kept if afterwards else None, **options))
-        figures = Figures(lambda: recorder.steps)
-        hearers = (figures.hear, logging_metrics(lambda metrics: began[0].log(**metrics)))
-        printed.append((Printing(*hearers), figures, recorder))
-        if status and _rank() == 0 and terminal_title.is_wanted():
+        rank = _rank()
+        observation = Observation(
+            found, recorder, afterwards=afterwards, announce=rank == 0, rank=rank, **options
+        )
+        began.append(observation)
+        if status and rank == 0 and terminal_title.is_wanted():
             terminal_title.start(recorder.path)
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else each process is a rank already
             folder = recorder.path.absolute()  # a process may change its working directory
-            taps.extend(tap_processes(Recording(folder, described, options)))
+            taps.extend(
+                tap_processes(
+                    Recording(folder, described, options),
+                    observation.watch.other_processes.note_start,
+                )
+            )
 
     with nullcontext() if reseed is None else shifted_seeds(reseed) as seed_torch:
 
@@ -129,13 +126,12 @@ def launch(
         if not isinstance(error, SyntaxError):
             tell(f"{script} did not import torch; nothing was recorded.")
         return ScriptEnd(exit_code, None, interrupted=interrupted)
-    for printing, figures, recorder in printed:
-        printing.stop()
-        _conclude(figures, found, recorder)
-    steps = _close(began[0], error)
-    if kept and steps and exit_code == 0:
-        _examine(began[0], kept[0], time.perf_counter() - started)
-    return ScriptEnd(exit_code, began[0].path, steps, interrupted)
+    (observation,) = began
+    observation.conclude()
+    steps = _close(observation.watch, error)
+    if steps and exit_code == 0:
+        observation.examine(time.perf_counter() - started)
+    return ScriptEnd(exit_code, observation.watch.path, steps, interrupted)
 
 
 def _close(watch: "Watch", error: BaseException | None) -> int:
@@ -143,40 +139,24 @@ def _close(watch: "Watch", error: BaseException | None) -> int:
     workers, trained = Workers.of(watch.path), watch.has_trained
     if workers.folders and (trained or workers.are_running):
         watch.note(workers.note)
-    elif not workers.folders and not trained and not isinstance(error, Exception):
+    elif not workers.folders and not trained and not _failed(error):
         watch.note(_why_nothing(watch))
+    is_theirs = bool(workers.folders) and not (trained or workers.are_running)
+    evaluated = watch.other_processes.evaluated_after() if is_theirs else []
     watch.close(error=error)
-    if trained or workers.are_running or not workers.folders:
+    if not is_theirs:
         return watch.steps
     workers.promote(watch.path)
+    if evaluated:  # by this process, after the others had trained
+        append_evaluation(watch.path, evaluated)
     return Run.load(watch.path).steps
 
 
-def _examine(watch: "Watch", keepsake: "Keepsake", seconds: float) -> None:
-    """Examine what the script leaves, unless others take part in its training."""
-    from holter.scripts.afterwards import examine, is_alone
-
-    if not is_alone():
-        return
-    try:
-        examine(watch, keepsake, watch.path, seconds=seconds)
-    except KeyboardInterrupt:  # the report is about what is known
-        pass
-    except Exception as error:
-        tell(f"model and data could not be examined afterwards ({type(error).__name__}: {error})")
-
-
-def _conclude(figures: "Figures", script: Script, recorder: "Recorder") -> None:
-    """Record the numbers that the script has printed, and what its source shows."""
-    from holter.scripts.reading import events
-
-    for series in figures.series():
-        recorder.event(series)
-    try:
-        for event in events(script):
-            recorder.event(event)
-    except Exception as error:  # of no importance to the training
-        tell(f"the source could not be read for patterns ({type(error).__name__}: {error})")
+def _failed(error: BaseException | None) -> bool:
+    """Whether an error, or an exit as that for wrong arguments, is why nothing was trained."""
+    if isinstance(error, SystemExit):
+        return error.code not in (None, 0)
+    return isinstance(error, Exception)
 
 
 def _why_nothing(watch: "Watch") -> str:
@@ -201,20 +181,3 @@ def _recorder(name: str, out: Path | None, described: Environment, *, resume: bo
 
     folder = out or new_folder(name)
     return Recorder(folder, rank=_rank(), environment=described, resume=resume)
-
-
-def _begin(recorder: "Recorder", kept: "list[Keepsake] | None", **options: Any) -> "Watch":
-    from holter.watching.collectors import all_collectors
-    from holter.watching.watch import Watch
-
-    rank, collectors = _rank(), all_collectors()
-    if kept is not None:
-        from holter.scripts.keepsake import Keepsake
-
-        kept.append(Keepsake())
-        collectors += [*kept, *kept[0].rows.collectors]
-    watch = Watch(recorder, collectors=collectors, announce=rank == 0, rank=rank, **options)
-    for each in kept or ():
-        watch.hear_loaders(each.loader_begins)
-    Discovery(watch)
-    return watch

@@ -1,6 +1,6 @@
 """Rows: samples that a script gives its model without a loader, kept until it has ended."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from holter.lab.batches import changed, tensors
 from holter.lab.setup import Roles
 from holter.record.signals import Signal
+from holter.scripts.targets import TargetForm, form_of, target_beside
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import Calls, is_compiled
 from holter.watching.collectors.inputs import roots
-from holter.watching.collectors.lane import Delivery, Lane
+from holter.watching.collectors.lane import Delivery, Evaluated, Lane
 from holter.watching.collectors.moments import (
     AfterUpdate,
     Closing,
@@ -24,12 +25,16 @@ from holter.watching.collectors.moments import (
     ValidationLoss,
 )
 from holter.watching.collectors.roster import Roster
+from holter.watching.frames import Chain, Frames
 
 ROLES = Roles("['target']")  # of the batches that are kept
 
 _ROWS = 2000  # of either split
 _BYTES = 2**25  # of the arguments of a call
+_TABLE_BYTES = 2**26  # of either split; the batch that exceeds it is the last
 _STEPS = 64  # of training that are heard
+_LOADED_STEPS = 2  # the same where a loader delivers the rows: the form of the targets is enough
+_PLACES = 4  # in the script where rows are evaluated without a loss
 _EVALUATIONS = 4
 _CALLS = 4  # whose loss is still to come
 
@@ -46,9 +51,10 @@ class _Call(NamedTuple):
 class _Heard:
     """The calls of a model whose loss is still to come."""
 
-    def __init__(self) -> None:
+    def __init__(self, also: Callable[[_Call], None] | None = None) -> None:
         self.calls: Calls[str] = Calls(self._ignores, self._returned)
         self._latest: list[_Call] = []
+        self._also = also
 
     def listen(self, roster: Roster) -> None:
         """Hear calls from here on."""
@@ -74,10 +80,13 @@ class _Heard:
         return own[-1] if own else fitting[0] if len(fitting) == 1 else None
 
     def _ignores(self, _: str, __: nn.Module, arguments: Any) -> bool:
-        return sum(leaf.numel() * leaf.element_size() for leaf in tensors(arguments)) > _BYTES
+        return _size(arguments) > _BYTES
 
     def _returned(self, _: str, __: nn.Module, arguments: tuple[Any, Any], output: Any) -> None:
-        self._latest = [*self._latest, _Call(arguments, output)][-_CALLS:]
+        call = _Call(arguments, output)
+        self._latest = [*self._latest, call][-_CALLS:]
+        if self._also is not None:
+            self._also(call)
 
 
 class _Table:
@@ -85,15 +94,17 @@ class _Table:
 
     def __init__(self) -> None:
         self._batches: list[RowBatch] = []
-        self._rows = 0
+        self._rows = self._bytes = 0
 
     @property
     def is_full(self) -> bool:
-        return self._rows >= _ROWS
+        return self._rows >= _ROWS or self._bytes >= _TABLE_BYTES
 
     def add(self, call: _Call | None, target: Tensor | None) -> None:
         """Copy rows of a batch, evenly chosen where there are too many; on their device."""
         if call is None or target is None or not _has_rows(call.arguments, len(target)):
+            return
+        if self.is_full:
             return
         count, most = len(target), min(len(target), _ROWS - self._rows)
         places = [place * count // most for place in range(most)] if most > 0 else []
@@ -106,6 +117,7 @@ class _Table:
             args, kwargs = call.arguments
             batch = {"args": args, "kwargs": kwargs, "target": target}
             self._batches.append(changed(batch, some))
+            self._bytes += _size(self._batches[-1])
             self._rows += most
 
     def distinct(self) -> list[RowBatch]:
@@ -126,6 +138,7 @@ class TrainingRows:
         self.declined: list[str] = []
         self.are_loaded = False
         self.table = _Table()
+        self.form: TargetForm | None = None
         self._heard, self._steps = _Heard(), _STEPS
 
     def join(self, lane: Lane) -> None:
@@ -134,7 +147,7 @@ class TrainingRows:
         lane.at_batch.append(self._fetched)
 
     def _fetched(self, _: Delivery) -> None:
-        self.are_loaded, self._steps = True, 0
+        self.are_loaded, self._steps = True, min(self._steps, _LOADED_STEPS)
         self._lane.at_batch = [hear for hear in self._lane.at_batch if hear != self._fetched]
 
     @property
@@ -146,11 +159,20 @@ class TrainingRows:
         """Keep what the model and the loss function are given."""
         if isinstance(moment, LossComputed):
             if self._heard.calls.listens:
-                call = self._heard.of(moment.arguments)
-                self.table.add(call, moment.arguments.get("target"))
+                call, target = self._heard.of(moment.arguments), moment.arguments.get("target")
+                if call is not None and self.form is None:
+                    self.form = form_of(target, call.arguments)
+                if not self.are_loaded:
+                    self.table.add(call, target)
         else:
             self._heard.forget()
-            if self._steps > 0 and not self.table.is_full and not isinstance(moment, Closing):
+            wanted = not self.are_loaded or self.form is None
+            if (
+                wanted
+                and self._steps > 0
+                and not self.table.is_full
+                and not isinstance(moment, Closing)
+            ):
                 depth = moment.depth if isinstance(moment, Joined) else moment.next_depth
                 if depth >= self.depth:
                     self._steps -= 1
@@ -168,8 +190,36 @@ class EvaluatedRows:
 
     def __init__(self, training: TrainingRows) -> None:
         self.declined: list[str] = []
-        self._training, self._heard, self._left = training, _Heard(), _EVALUATIONS
+        self._training, self._left = training, _EVALUATIONS
+        self._heard = _Heard(self._returned)
         self._tables: dict[tuple[str, str], _Table] = {}  # by the data, and their split
+        self._unscored: dict[Chain, _Table] = {}  # without a loss, by the place of the call
+        self._are_loaded = False
+        self._frames = Frames()
+
+    def join(self, lane: Lane) -> None:
+        """Hear whether a loader delivers what is evaluated."""
+        self._lane = lane
+        lane.at_evaluated.append(self._delivered)
+
+    def _delivered(self, _: Evaluated) -> None:
+        self._are_loaded = True
+        self._heard.forget()
+        self._lane.at_evaluated = [
+            hear for hear in self._lane.at_evaluated if hear != self._delivered
+        ]
+
+    def _returned(self, call: _Call) -> None:
+        """Keep rows of a call whose target is a variable beside it."""
+        form = self._training.form
+        if form is None or torch.is_grad_enabled():
+            return
+        chain = self._frames.chain()
+        if chain not in self._unscored and len(self._unscored) == _PLACES:
+            return
+        target = target_beside(form, call.arguments, call.output, self._frames)
+        if target is not None:
+            self._unscored.setdefault(chain, _Table()).add(call, target)
 
     @property
     def spent(self) -> float:
@@ -180,7 +230,7 @@ class EvaluatedRows:
         self, moment: EvaluationBegins | ValidationLoss | StepEnds | Closing
     ) -> Iterable[Reading]:
         """Listen from the beginning of an evaluation, or from its first loss on."""
-        if isinstance(moment, StepEnds | Closing) or self._training.are_loaded:
+        if isinstance(moment, StepEnds | Closing) or self._are_loaded:
             self._left -= self._heard.calls.listens
             self._heard.forget()
         elif self._left > 0:
@@ -199,6 +249,10 @@ class EvaluatedRows:
             if rows:
                 yield split, rows
 
+    def unscored(self) -> Iterator[list[RowBatch]]:
+        """Yield rows that were evaluated without a loss, by the place of the call."""
+        yield from filter(None, (table.distinct() for table in self._unscored.values()))
+
 
 class Rows:
     """What was kept of both splits."""
@@ -210,11 +264,27 @@ class Rows:
 
     def batches(self) -> dict[str, list[RowBatch]]:
         """Return rows of training, and of validation if there are any; nothing of loaders."""
-        train = [] if self._training.are_loaded else self._training.table.distinct()
+        train = self.trained()
         if not train:
             return {}
         split, valid = next(self._evaluated.kept(), ("train", []))
         return {"train": train, **({} if split == "train" else {"valid": valid})}
+
+    def evaluated(self) -> list[list[RowBatch]]:
+        """Return the rows of each data that no loader delivers in evaluation, validation first.
+
+        Some of them may be training rows.
+        """
+        scored = [rows for split, rows in self._evaluated.kept() if split != "train"]
+        return [*scored, *self._evaluated.unscored()]
+
+    def trained(self) -> list[RowBatch]:
+        """Return training rows that no loader delivers."""
+        return [] if self._training.are_loaded else self._training.table.distinct()
+
+
+def _size(value: Any) -> int:
+    return sum(leaf.numel() * leaf.element_size() for leaf in tensors(value))
 
 
 def _has_rows(arguments: Any, count: int) -> bool:

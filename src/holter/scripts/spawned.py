@@ -4,7 +4,7 @@ import importlib.util
 import multiprocessing
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -14,6 +14,8 @@ from holter.record.errors import HolterError
 from holter.record.journal import read_meta, write_meta
 from holter.record.meta import Environment, Meta
 from holter.record.reader import Run
+from holter.record.signals import CATALOGUE
+from holter.record.writer import Row, Writer
 from holter.scripts.running import AfterTorch
 
 if TYPE_CHECKING:
@@ -33,23 +35,27 @@ class Recording:
     options: Mapping[str, Any]  # of a Watch
 
 
-def tap_processes(recording: Recording) -> list["Tap"]:
-    """Have processes recorded that are started with `multiprocessing.Process`, if they train."""
+def tap_processes(recording: Recording, made: Callable[[], None]) -> list["Tap"]:
+    """Have processes recorded that are started with `multiprocessing.Process`, if they train.
+
+    `made` is called when a script makes one.
+    """
     from holter.watching.taps import Tap
 
     count = 0
 
     def around(original: Callable[..., None]) -> Callable[..., None]:
-        def made(
+        def begun(
             self: BaseProcess, group: None = None, target: Any = None, *args: Any, **kwargs: Any
         ) -> None:
             nonlocal count
             if target is not None and _may_train(target):
                 target = Recorded(target, recording, count)
                 count += 1
+                made()
             original(self, group, target, *args, **kwargs)
 
-        return made
+        return begun
 
     return [Tap(BaseProcess, "__init__", around)]
 
@@ -134,7 +140,7 @@ class _Lazy:
         except Exception as error:
             from holter.record.notices import tell
 
-            tell(f"worker {self._number} is not recorded ({error!r}); it runs all the same.")
+            tell(f"worker {self._number} is not recorded ({error!r}); it runs nevertheless.")
 
     def close(self, error: BaseException | None) -> None:
         if self._after_torch in sys.meta_path:
@@ -202,6 +208,15 @@ class Workers:
                 name = f"{capture.name}-rank-{rank}" if rank else capture.name
                 capture.rename(run / "captures" / name)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def append_evaluation(run: Path, rows: Sequence[Row]) -> None:
+    """Add what another process evaluated after the training to the last step of a run."""
+    last = Run.load(run).steps - 1
+    writer = Writer(run, status=Meta.of(read_meta(run)).status, resume=True)
+    for name, owners, values in rows:
+        writer.write(CATALOGUE[name].stream, last, [(name, owners, values)])
+    writer.close()
 
 
 def _steps(folder: Path) -> int:

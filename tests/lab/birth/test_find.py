@@ -312,3 +312,17 @@ def test_a_logarithm_of_zero_before_a_softmax_is_no_mask(*, centred: bool) -> No
     birth = find(step, {"": model}, samples=6)
     assert birth is not None
     assert (birth.operation, birth.kind, birth.samples) == ("log", "log of zero", (2,))
+
+
+def test_a_negative_determinant_is_named_by_what_the_script_calls() -> None:
+    model, x = nn.Linear(2, 4), torch.ones(3, 2)
+    nn.init.zeros_(model.weight)
+    model.bias.data = torch.tensor([1.0, 2.0, 2.0, 1.0])
+
+    def step() -> Tensor:
+        return torch.logdet(model(x).view(3, 2, 2)).mean()
+
+    birth = find(step, {"": model}, samples=3)
+    assert birth is not None
+    assert (birth.operation, birth.kind) == ("logdet", "outside domain")
+    assert "negative determinant" in birth.says

@@ -81,10 +81,15 @@ def gradient_by_hand(model: nn.Module, x: Tensor) -> Tensor:
     return (y * 100).mean()
 
 
+def negative_determinant(model: nn.Module, x: Tensor) -> Tensor:
+    swapped = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    return torch.logdet(swapped + 1e-3 * model(x)[:, :2, None]).mean()
+
+
 LOSSES = (
     *(log_of_a_probability, root_of_a_distance, power_of_a_distance, division),
     *(division_of_a_number, softmax_by_hand, angle, masked_row, spread_of_one),
-    *(division_by_a_count, empty_mean, gradient_by_hand),
+    *(division_by_a_count, empty_mean, gradient_by_hand, negative_determinant),
 )
 
 

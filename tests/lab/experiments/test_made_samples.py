@@ -17,6 +17,7 @@ from holter.lab.experiments._samples.dependence import dependence
 from holter.lab.experiments._samples.parts import sample_of
 from holter.lab.experiments._samples.skew import skew
 from holter.lab.experiments._samples.standardised import is_own
+from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Roles, Setup
 
 Sample = tuple[Tensor, Tensor]
@@ -174,3 +175,22 @@ def test_tokens_that_are_their_own_labels_have_no_alignment() -> None:
     tokens = torch.randint(30, (100, 21), generator=torch.Generator().manual_seed(4))
     samples = tuple(sample_of((row[:-1], row[1:]), n) for n, row in enumerate(tokens))
     assert alignment(Split("train", 100, samples, None), None) is None
+
+
+class WithoutLength(TensorDataset):
+    is_made = False  # a loader asks for the length when it is made
+
+    def __len__(self) -> int:
+        if self.is_made:
+            raise TypeError("object of type 'Slices' has no len()")
+        return super().__len__()
+
+
+def test_a_data_set_that_does_not_tell_its_length_is_a_reason_not_an_error() -> None:
+    samples = WithoutLength(torch.ones(16, 3), torch.ones(16, 1))
+    model, loader = nn.Linear(3, 1), DataLoader(samples, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    setup = Setup.of(model, optimizer, nn.MSELoss(), loader)
+    samples.is_made = True
+    with pytest.raises(InapplicableError, match="WithoutLength has no length"):
+        read(setup, "train", samples=8, seconds=1.0)

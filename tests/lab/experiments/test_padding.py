@@ -7,10 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from holter import Run
 from holter.diagnosis.engine import Checkup
+from holter.lab.experiments.padding import padding
 from holter.lab.setup import Setup
+from holter.lab.writing import Lab
 from holter.record.findings import Confidence
-from holter.record.signals import PADDING_CHANGE, PADDING_COUNTED
+from holter.record.signals import PADDING_CHANGE, PADDING_COUNTED, PADDING_DECISIONS
 from lab.experiments.trainings import (
     HEALTHY,
     Causal,
@@ -154,6 +157,19 @@ def test_a_tagger_that_does_not_pack(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Tagger(packed=False)
     assert checkup(Setup.of(model, adam(model), tag, tagged()), tmp_path / "run").findings
+
+
+def test_a_tagger_that_learned_to_ignore_padding_decides_alike(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Tagger(packed=False)
+    setup = Setup.of(model, adam(model, 1e-2), tag, tagged())
+    shares = []
+    for steps in (3, 200):
+        with Lab(tmp_path / str(steps)) as lab:
+            padding.function(setup, lab, steps=steps)
+        recorded = Run.load(tmp_path / str(steps))[PADDING_DECISIONS]
+        shares.append(sum(float(series.values[-1]) for series in recorded.values()))
+    assert shares[0] > shares[1] == 0
 
 
 def continued(*, ignored: bool) -> Setup:

@@ -14,7 +14,7 @@ from torch import nn
 from holter.lab.batches import tensors
 from holter.record import Run
 from holter.record.signals import LOSS
-from holter.scripts.recognition import NotRecognisedError, Recognised
+from holter.scripts.recognition import NotRecognisedError, Recognised, session
 
 LOOP = """
 for epoch in range(50):
@@ -321,6 +321,30 @@ def test_time_is_limited(recognised: Any) -> None:
     slow = "import time\n" + LOOP + "        time.sleep(0.02)\n"
     found = recognised(slow, steps=10_000, seconds=0.3)
     assert 1 <= len(found.setup.train) < 20
+
+
+def test_a_step_of_many_calls_is_waited_for(
+    recognised: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_GRACE", 1000)  # the machine may be slow
+    found = recognised(
+        """
+x, y = next(iter(train_loader))
+optimizer = torch.optim.LBFGS(
+    model.parameters(), lr=1e-3, max_iter=90, tolerance_grad=0, tolerance_change=0
+)
+for epoch in range(3):
+    def closure():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+""",
+        seconds=0.05,
+    )
+    assert found.exact
 
 
 def test_a_pause_in_validation_is_none_for_the_step(recognised: Any) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from holter.lab.birth.classes import Class, classify
 from holter.lab.birth.descent import Origin, end_of_mask, heirs, origins
 from holter.lab.birth.events import Glance, Stage, TracedOperation
-from holter.lab.birth.operations import DIVISIONS
+from holter.lab.birth.operations import DIVISIONS, meant
 from holter.lab.birth.owners import Owner
 from holter.lab.birth.running import Course
 from holter.lab.birth.sources import shortened
@@ -92,7 +92,8 @@ def _told(
     modules = tuple(dict.fromkeys(each for each in passing if each not in ("", module)))
     operands, glance = _given(event, origin, found)
     outside = origin.outside if found.kind != "in-place edit" else None
-    act = Act(event.site.operation or event.operation, phase, node, owner, hidden=hidden)
+    operation = meant(event.site.operation or event.operation, event.site.line)
+    act = Act(operation, phase, node, owner, hidden=hidden)
     says = brought(outside, event, act) if outside else born(event, found, glance, act)
     return Birth(
         operation=act.operation,
@@ -167,7 +168,7 @@ def _applied(told: Birth, stepped_at: str) -> Birth:
     file, _, number = stepped_at.rpartition(":")
     where = f"{shortened(file)}:{number}"
     line = linecache.getline(file, int(number)).strip()
-    says = f"{told.says.removesuffix('.')}; `{line}` at {where} applies it all the same."
+    says = f"{told.says.removesuffix('.')}; `{line}` at {where} applies it nevertheless."
     return replace(told, stepped_at=where, says=says)
 
 

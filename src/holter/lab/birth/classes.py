@@ -17,6 +17,7 @@ from holter.lab.birth.operations import (
     ROOTS,
     SOFTMAXES,
     SPREADS,
+    meant,
     of_node,
 )
 
@@ -57,6 +58,7 @@ def classify(event: TracedOperation, origin: Origin) -> Class:
         return Class("unknown", "what it was given is not known")
     return (
         _of_setting(event, detail)
+        or _of_determinant(event)
         or _of_mask(event)
         or _of_precision(event, detail)
         or _of_gradient(event, detail)
@@ -71,6 +73,12 @@ def _of_setting(event: TracedOperation, detail: Detail) -> Class | None:
         return None
     name, value = next(not_finite(detail.settings))
     return Class("bad setting", f"a setting of the optimizer is not finite, {name} = {value:g}")
+
+
+def _of_determinant(event: TracedOperation) -> Class | None:
+    if meant(event.operation, event.site.line) != "logdet":
+        return None
+    return Class("outside domain", "logdet of a matrix with a negative determinant")
 
 
 def _of_mask(event: TracedOperation) -> Class | None:

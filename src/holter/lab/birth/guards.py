@@ -1,11 +1,12 @@
 """Guards: one operation of the script is kept from what it cannot be given.
 
 A logarithm gets at least epsilon, a root as well, a denominator is kept from zero, an exponential
-and the gradient that a script computes itself get more bits, a spread is that of the samples
-themselves, an empty mean is zero. If a failure is gone then, the operation needs a safe form; a
-smaller step would only postpone it.
+and the gradient that a script computes itself get more bits or smaller operands, a spread is that
+of the samples themselves, an empty mean is zero, and so is a CTC loss that has no alignment. If a
+failure is gone then, the operation needs a safe form; a smaller step would only postpone it.
 """
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,6 +65,11 @@ def _wider(tensor: Tensor) -> Tensor:
     return tensor.double() if tensor.dtype is torch.float32 else tensor.float()
 
 
+def _in_range(tensor: Tensor) -> Tensor:
+    """Keep exponents so small that products and ratios of the results are finite."""
+    return tensor.clamp_max(math.log(torch.finfo(tensor.dtype).max) / 2)
+
+
 def _unmasked(tensor: Tensor) -> Tensor:
     return tensor.clamp_min(torch.finfo(tensor.dtype).min / 2)
 
@@ -82,6 +88,22 @@ def _or_zero(func: Callable[..., Tensor], args: Any, kwargs: dict[str, Any]) -> 
     return torch.where(found.isfinite(), found, torch.zeros_like(found))
 
 
+def _aligned(func: Callable[..., Tensor], args: Any, kwargs: dict[str, Any]) -> Tensor:
+    """The CTC loss without the samples that have no alignment."""
+    named = dict(zip(_CTC_ARGUMENTS, args, strict=False))
+    return func(**{**named, **kwargs, "zero_infinity": True})
+
+
+def _of_size(_func: Callable[..., Tensor], args: Any, kwargs: dict[str, Any]) -> Tensor:
+    """The logarithm of the size of a determinant, whatever its sign."""
+    found: Tensor = torch.linalg.slogdet(*args, **kwargs).logabsdet
+    return found
+
+
+_CTC_ARGUMENTS = (
+    *("log_probs", "targets", "input_lengths", "target_lengths"),
+    *("blank", "reduction", "zero_infinity"),
+)
 _Guard = Callable[[Tensor], Tensor]
 _GUARDS: dict[str, _Guard] = {
     **dict.fromkeys(("log", "log2", "log10", "xlogy", "sqrt", "rsqrt", "pow"), _positive),
@@ -97,6 +119,8 @@ _GUARDS: dict[str, _Guard] = {
 _CALLS: dict[str, Callable[..., Tensor]] = {  # operations that are called in another way
     **dict.fromkeys(("std", "var"), _spread),
     **dict.fromkeys(("mean", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss"), _or_zero),
+    "ctc_loss": _aligned,
+    "logdet": _of_size,
 }
 # An overflow is no fault of the operation: its operands are too large, and a guard hides that.
 _FAULTY = (
@@ -127,6 +151,8 @@ class OperationGuard:
         self._left = birth.kind == "outside domain"
         self._typical = 0.0  # operand, the largest of all calls: it may be on its way to zero
         self._widens = birth.kind == "overflow"
+        # A loss that is finite at these exponents has a gradient that is.
+        self._bounds = birth.kind == "exp overflow" and birth.is_in_own_backward
         self.change = TappedChange(
             TrialName(TrialKind.GUARDED, self.operation),
             f"Keep {self.operation} at {self.where} from operands that it cannot be given.",
@@ -140,6 +166,8 @@ class OperationGuard:
             return False
         if birth.kind == "overflow":
             return birth.is_in_own_backward
+        if birth.operation in ("ctc_loss", "logdet"):
+            return True
         if birth.kind == "empty mean":
             return birth.operation in _CALLS
         # In half precision a power may be too large, which is an overflow as well.
@@ -191,7 +219,7 @@ class OperationGuard:
         An operand that passed through zero, as a learned variance does, is kept well away from it:
         next to zero its loss is finite and out of all proportion.
         """
-        guard = _GUARDS[self.operation]
+        guard = _in_range if self._bounds else _GUARDS[self.operation]
         if guard is not _positive or not self._left:
             return guard(given)
         sizes = given.detach().abs()

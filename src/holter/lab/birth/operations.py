@@ -79,6 +79,13 @@ _ATTENTION = "scaled_dot_product_attention"
 _ATTENTION_BACK = "scaled_dot_product_attention_backward"
 
 
+def meant(operation: str, line: str) -> str:
+    """The operation that a line calls, where torch makes a constant NaN for it; else the same."""
+    return (
+        "logdet" if operation == "scalar_tensor" and re.search(r"\blogdet\(", line) else operation
+    )
+
+
 @cache
 def of_node(node: str) -> str:
     """The operation whose gradient an autograd node computes: `sqrt` for `SqrtBackward0`."""

@@ -386,7 +386,7 @@ def _overlaps(lab: Lab, train: Split, valid: Split) -> None:
         (DATASET_NEAR_OVERLAP, "near overlap", near_pairs(train, valid)),
     ):
         if pairs is None:
-            absent(lab, (signal,), "inputs are no points of several dimensions")
+            absent(lab, (signal,), "inputs are not points of several dimensions")
             continue
         lab.write(signal, [len(pairs) / count], trial="inputs")
         if pairs:

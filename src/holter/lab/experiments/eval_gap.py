@@ -52,7 +52,7 @@ def eval_gap(
     `start`: loss before the training, for a model that is trained already.
     """
     if len(setup.phases) > 1:
-        raise InapplicableError("the step optimises several losses in turn, in train mode only")
+        raise InapplicableError("the step optimises several losses alternately, in train mode only")
     chosen = some_batches(setup, batches)
     model = _Modes(setup, chosen[0])
     if not model.dropouts and not model.norms:

@@ -96,7 +96,7 @@ class _Labelled:
 
     def __init__(self, setup: Setup, seconds: float) -> None:
         if len(setup.phases) > 1:
-            raise InapplicableError("the step optimises several losses in turn")
+            raise InapplicableError("the step optimises several losses alternately")
         self._setup = setup
         (batch,) = some_batches(setup, 1)
         targets = loss_targets(setup, batch)

@@ -75,8 +75,8 @@ def lr_range(
     """
     if len(setup.phases) > 1:
         raise InapplicableError(
-            "the step optimises several losses in turn, as a GAN does: none of them measures which"
-            " rate is better"
+            "the step optimises several losses alternately, as a GAN does: none of them measures"
+            " which rate is better"
         )
     if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in setup.optimizers):
         raise InapplicableError("LBFGS needs a closure, which cannot be repeated here")

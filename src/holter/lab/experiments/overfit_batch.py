@@ -91,7 +91,7 @@ def overfit_batch(
     """
     if len(setup.phases) > 1:
         raise InapplicableError(
-            "the step optimises several losses in turn, which have no common floor"
+            "the step optimises several losses alternately, which have no common floor"
         )
     if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in setup.optimizers):
         raise InapplicableError("LBFGS needs a closure, which cannot be repeated here")

@@ -34,6 +34,7 @@ from holter.record.signals import (
     PADDING_AMOUNT,
     PADDING_CHANGE,
     PADDING_COUNTED,
+    PADDING_DECISIONS,
     PADDING_LENGTH,
     PADDING_ROUNDING,
     PADDING_START,
@@ -47,7 +48,7 @@ _IGNORED = -100
 @experiment(
     emits=(
         *(PADDING_CHANGE, PADDING_AMOUNT, PADDING_LENGTH, PADDING_ROUNDING, PADDING_COUNTED),
-        *(PADDING_START, PADDING_WIDTHS),
+        *(PADDING_START, PADDING_DECISIONS, PADDING_WIDTHS),
     ),
     preflight=True,
 )
@@ -224,6 +225,9 @@ def _measure(setup: Setup, batch: Batch, found: _Padding, lab: Lab, count: int) 
         lab.write(PADDING_CHANGE, [change], trial=trial)
         start = _change(outputs, other, compared, (place, at), (found.time, length), half=True)
         lab.write(PADDING_START, [start], trial=trial)
+        decided = _decided(outputs, other, compared, (place, at), (found.time, length))
+        if decided is not None:
+            lab.write(PADDING_DECISIONS, [decided], trial=trial)
         # A maximum over positions feels that there is padding, but not how much of it.
         some = length + max(2, isqrt(found.time - length))
         if at == 0 and some < found.time:
@@ -268,8 +272,39 @@ def _change(
 
     With `half`, of outputs that have positions the first half of the real ones.
     """
+    found = [
+        float(difference(*pair, of=outputs[name]).max())
+        for name, pair in _pairs(outputs, other, compared, samples, lengths, half=half)
+    ]
+    return max(found, default=0.0)
+
+
+def _decided(
+    outputs: Tensors,
+    other: Tensors,
+    compared: dict[str, _Compared],
+    samples: tuple[int, int],
+    lengths: tuple[int, int],
+) -> float | None:
+    """The share of positions that get another class, if the loss is given classes of positions."""
+    for name, pair in _pairs(outputs, other, compared, samples, lengths):
+        if compared[name].scored is not None:
+            one, two = (each.argmax(-1) for each in pair)
+            return float((one != two).double().mean())
+    return None
+
+
+def _pairs(
+    outputs: Tensors,
+    other: Tensors,
+    compared: dict[str, _Compared],
+    samples: tuple[int, int],
+    lengths: tuple[int, int],
+    *,
+    half: bool = False,
+) -> Iterator[tuple[str, list[Tensor]]]:
+    """Yield of each output the name, and what both ways gave one sample where it counts."""
     time, length = lengths
-    found = []
     for name, (dim, scored) in compared.items():
         pair = [outputs[name].select(dim, samples[0]), other[name].select(dim, samples[1])]
         for at, sizes in enumerate(zip(*(each.shape for each in pair), strict=True)):
@@ -281,10 +316,8 @@ def _change(
         if scored is not None:
             rows = scored.select(dim, samples[0])[: len(pair[0])].nonzero().flatten()
             pair = [each.index_select(0, rows.to(each.device)) for each in pair]
-        if not pair[0].numel():
-            continue
-        found.append(float(difference(*pair, of=outputs[name]).max()))
-    return max(found, default=0.0)
+        if pair[0].numel():
+            yield name, pair
 
 
 def _scored(output: Tensor, dim: int, call: LossEvaluation | None) -> Tensor | None:

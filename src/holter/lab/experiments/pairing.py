@@ -49,7 +49,7 @@ def pairing(setup: Setup, lab: Lab) -> None:
     except RuntimeError as error:  # a step that takes gradients itself
         raise InapplicableError("the step cannot be made without gradients") from error
     if call is None:
-        raise InapplicableError("the loss is no cross-entropy of torch")
+        raise InapplicableError("the loss is not a cross-entropy of torch")
     measure(lab, (made.args, made.kwargs), made.output, call.function, call.arguments)
 
 
@@ -59,9 +59,9 @@ def measure(lab: Lab, given: Any, output: Any, function: str, arguments: Mapping
     if isinstance(targets, Tensor) and targets.is_floating_point() and _noise(lab, given, targets):
         return
     if function not in _FUNCTIONS or not isinstance(scores, Tensor) or scores.dim() < 2:
-        raise InapplicableError("the loss is no cross-entropy of torch")
+        raise InapplicableError("the loss is not a cross-entropy of torch")
     if not isinstance(targets, Tensor) or targets.is_floating_point():
-        raise InapplicableError("the targets are no classes")
+        raise InapplicableError("the targets are not classes")
     leading = _arranged(lab, scores, output)
     for each in tensors(given):
         if not each.is_floating_point() and each.dim() == 2:

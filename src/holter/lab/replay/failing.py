@@ -114,9 +114,24 @@ def peak_before(unchanged: ReplayTrial, failing: int, began: int) -> float | Non
 def band_before(unchanged: ReplayTrial, failing: int, began: int) -> Band:
     """Return the band of the losses before a failure that began with a step."""
     before = _before(unchanged, failing, began)
-    if not before:
-        return NO_BAND
-    band = Band.of(before)
+    return _calm_band(before) if before else NO_BAND
+
+
+def band_of_spike(
+    unchanged: ReplayTrial, failing: int, band: Band, earlier: Sequence[float]
+) -> Band:
+    """Return the band that a loss has left: of the window, or of the `earlier` losses before it.
+
+    A loss that rises slowly stays in the band of a window in which it has been rising already.
+    """
+    if rises(unchanged, failing, band) or len(earlier) < _FEWEST:
+        return band
+    before = _calm_band(earlier)
+    return before if rises(unchanged, failing, before) else band
+
+
+def _calm_band(losses: Sequence[float]) -> Band:
+    band = Band.of(losses)
     return Band(band.median, max(band.spread, _CALM * abs(band.median), 1e-6))
 
 

@@ -1,9 +1,8 @@
 """An investigation: a captured failure is reproduced, traced to its birth, run under changes."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from torch import Tensor
@@ -22,12 +21,20 @@ from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.replay.dataset_indices import placed
-from holter.lab.replay.departing import Departure, departure, listed, same_bits
-from holter.lab.replay.failing import BEYOND, fatal_before, locate, peak_before, rises
+from holter.lab.replay.departing import departure, listed, same_bits
+from holter.lab.replay.failing import (
+    BEYOND,
+    band_of_spike,
+    fatal_before,
+    locate,
+    peak_before,
+    rises,
+)
 from holter.lab.replay.gathering import Gathered
 from holter.lab.replay.loops import delivered_by_loop
 from holter.lab.replay.outcomes import ReplayTrial, pieces
 from holter.lab.replay.planning import PlannedReplay, planned_replays
+from holter.lab.replay.reproducing import EXACT, REPRODUCED, Reproduction, near
 from holter.lab.replay.samples import guilty_samples, triage
 from holter.lab.replay.window import FailureWindow
 from holter.lab.setup import Batch, LossPhase
@@ -48,49 +55,12 @@ from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
 from holter.watching.blackbox.capture import Step
 
-EXACT, REPRODUCED = "bit for bit", "reproduced"
 _ACTING = (
     ChangeFamily.RATE,
     ChangeFamily.CLIP,
     ChangeFamily.PRECISION,
     ChangeFamily.STATE,
 )  # tried in pairs, too
-_CLOSE = 1e-3  # relative, of losses that are not the same to the bit
-
-
-@dataclass(frozen=True, slots=True)
-class Reproduction:
-    """How well a replay reproduced the recording."""
-
-    verdict: str
-    same: int  # steps whose loss is the recorded one to the bit
-    compared: int
-    repeatable: bool  # two replays gave the same
-    departure: Departure | None = None
-    ended: str = ""  # where the replay ended before the failure, and by what
-    edited: str = ""  # what the script writes to between steps, and how it was replayed
-    fatal_before: str = ""  # by what it is known that the fatal update lies before the window
-    how: str = ""  # how it was repeated, if not by the extracted step
-
-    @property
-    def says(self) -> str:
-        """The verdict in a sentence."""
-        equal = f"{self.same} of {self.compared} recorded losses are identical"
-        how = f" {self.how}" if self.how else ""
-        if self.verdict == EXACT:
-            told = f"reproduced bit for bit{how}: {equal}"
-        elif self.verdict == REPRODUCED:
-            told = f"reproduced{how}: it fails again; {equal}"
-        elif not self.repeatable:
-            told = f"not reproduced{how}: {equal}; two replays differ: nondeterminism"
-        elif self.departure is not None:
-            told = f"not reproduced{how}: {equal}; {self.departure.says}"
-        elif self.ended:
-            told = f"not reproduced{how}: {equal}; {self.ended}"
-        else:
-            again = "the recorded steps do not fail when they are repeated"
-            told = f"not reproduced{how}: {equal}; {again}"
-        return "; ".join(part for part in (told, self.edited, self.fatal_before) if part)
 
 
 class Investigation:
@@ -103,16 +73,18 @@ class Investigation:
         if not self.plain.steps:
             raise HolterError(f"The captured step cannot be run again: {self.plain.error}.")
         self._band = locate(window, self.plain)
+        is_spike = window.capture.alarm.kind == "spike"
+        if is_spike and self.plain.first_bad is None:
+            earlier = window.recorded_before(window.steps[0])
+            self._band = band_of_spike(self.plain, window.failing, self._band, earlier)
         alike = self.plain.like(window.failing)
         self._peak = peak_before(alike, window.failing, window.onset)
         self.seconds = time.perf_counter() - began
         self._unchanged = self.plain.measure(window.failing, window.onset)
         self._write(UNCHANGED, self.plain)
         self.fails_by_nan = self.plain.first_bad is not None
-        spike = window.capture.alarm.kind == "spike" and rises(
-            self.plain, window.failing, self._band
-        )
-        self.fails = self.fails_by_nan or spike
+        rose = is_spike and rises(self.plain, window.failing, self._band)
+        self.fails = self.fails_by_nan or rose
         self._birth: Birth | None = None  # once it is traced
         self._measures: dict[str, WindowMeasure] = {}  # of the changes that were tried
 
@@ -351,13 +323,6 @@ def _count(batch: object) -> int | None:
         return size(batch)
     except InapplicableError:
         return None
-
-
-def near(one: float, other: float) -> bool:
-    """Whether two losses differ by rounding only."""
-    if not (math.isfinite(one) and math.isfinite(other)):
-        return math.isfinite(one) == math.isfinite(other)
-    return abs(one - other) <= _CLOSE * max(abs(one), abs(other), 1e-12)
 
 
 def estimate(investigation: Investigation, rungs: int = 15) -> float:

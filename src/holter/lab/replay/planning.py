@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTIO
 from holter.lab.changes.learning_rate import groups_of, learning_rate_times
 from holter.lab.changes.optimizer import LARGER_EPSILON, parameters_of, reset_moments
 from holter.lab.changes.precision import FLOAT32, HALF
+from holter.lab.replay.rates import earlier_rate, raises_rate
 from holter.lab.replay.settings import held_options, held_settings
 from holter.lab.replay.window import NO_EDIT, FailureWindow, WindowEdit
 from holter.lab.setup import Batch
@@ -26,7 +27,6 @@ from holter.record.trials import TrialKind, TrialName, combined
 from holter.watching.blackbox.capture import Step
 from holter.watching.taps import Tap
 
-_RAISED = 1.2  # times what it was, from which on a learning rate counts as raised
 _CLIP, _TIGHT = 1.0, 0.1
 _FEWEST = 6  # gradient norms that tell a typical one
 NOT_EDITED = "the script does not write to weights between steps"
@@ -110,8 +110,8 @@ def planned_replays(
             "the failing step is not made of more batches than those before",
         ),
         *(
-            PlannedReplay(str(TrialName(TrialKind.HELD, detail)), (), edit)
-            for detail, edit in (*held_settings(window), *held_options(window))
+            PlannedReplay(str(name), (), edit)
+            for name, edit in (*held_settings(window), *held_options(window))
         ),
         _edit(
             TrialKind.PREVIOUS_BATCH,
@@ -252,19 +252,13 @@ def _as_many_batches(window: FailureWindow) -> WindowEdit | None:
 
 
 def _lower(window: FailureWindow) -> Step | None:
-    """Return the first step of the window if a schedule has raised or broken a rate since."""
+    """Return a step with the rates from before a schedule raised or broke them; None if not."""
+    earlier = earlier_rate(window.run, window.failing)
+    if earlier is not None:
+        failing = window.at(window.failing)
+        rates = tuple(tuple(earlier.share * rate for rate in group) for group in failing.rates)
+        return replace(failing, rates=rates)
     return window.steps[0] if raises_rate(window.steps, window.failing) else None
-
-
-def raises_rate(steps: Sequence[Step], failing: int) -> bool:
-    """Whether a learning rate rises, or is no number, from the first step to the failing one."""
-    return any(
-        now > _RAISED * before or (math.isfinite(before) and not math.isfinite(now))
-        for step in steps
-        if step.step <= failing
-        for rates, firsts in zip(step.rates, steps[0].rates, strict=False)
-        for now, before in zip(rates, firsts, strict=False)
-    )
 
 
 def _is_compiled(module: nn.Module) -> bool:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from holter.lab.replay.window import FailureWindow, WindowEdit
 from holter.lab.setup import Batch, Setup
+from holter.record.trials import TrialKind, TrialName
 from holter.watching.blackbox.capture import Step
 
 _MOST = 4  # numbers that are held, one at a time
@@ -15,8 +16,8 @@ _SEVERAL = 2  # steps that fail on older weights too: not a single batch
 _COUNTED = 3  # steps in which a number that grows by 1 each time counts as a counter
 
 
-def held_settings(window: FailureWindow) -> Iterator[tuple[str, WindowEdit]]:
-    """Yield each number that has changed in the window, `name=value`, and the edit that holds it.
+def held_settings(window: FailureWindow) -> Iterator[tuple[TrialName, WindowEdit]]:
+    """Yield each number that has changed in the window, as a trial, and the edit that holds it.
 
     A counter may pick the data of a step: it is held only where several batches fail.
     """
@@ -30,13 +31,15 @@ def held_settings(window: FailureWindow) -> Iterator[tuple[str, WindowEdit]]:
     for key, value in early.items():
         if key not in late or not _differ(value, late[key]) or found == _MOST:
             continue
-        if len(window.bad) < _SEVERAL and _counts([each.get(key) for each in recent]):
+        counts = _counts([each.get(key) for each in recent])
+        if counts and len(window.bad) < _SEVERAL:
             continue
         found += 1
-        yield f"{''.join(key.split())}={_shown(value)}", _holding(key, value)
+        kind = TrialKind.COUNTER_HELD if counts else TrialKind.HELD
+        yield TrialName(kind, f"{''.join(key.split())}={_shown(value)}"), _holding(key, value)
 
 
-def held_options(window: FailureWindow) -> Iterator[tuple[str, WindowEdit]]:
+def held_options(window: FailureWindow) -> Iterator[tuple[TrialName, WindowEdit]]:
     """Yield each option of the optimizers, besides the learning rate, that was changed likewise."""
     failing = window.at(window.failing)
     first = window.like(failing)[0]
@@ -50,7 +53,7 @@ def held_options(window: FailureWindow) -> Iterator[tuple[str, WindowEdit]]:
         values = [early.get(key) for early, _ in _groups(first, failing)]
         shown = next(_listed(value) for value in values if value is not None)
         yield (
-            f"{key}={shown}",
+            TrialName(TrialKind.HELD, f"{key}={shown}"),
             WindowEdit(before=dict.fromkeys(_steps(window), _setting(key, first))),
         )
 

@@ -1,8 +1,11 @@
 """Unwatched: stands in for a watch while a script is run again to replay what was recorded."""
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from holter.watching.collectors.roster import Roster
 from holter.watching.watch import Models, Optimizers, labelled
@@ -32,6 +35,11 @@ class Unwatched:
     def add(self, models: Models, optimizers: Optimizers) -> None:
         """Put models and optimizers on the roster."""
         self.roster = self.roster.joined_by(labelled(models), labelled(optimizers))
+
+    def replace(self, models: Sequence[nn.Module], fresh: Sequence[nn.Module]) -> None:
+        """Put models on the roster in place of others."""
+        self.roster = self.roster.without(models)
+        self.add(fresh, [])
 
     def trains_by_hand(self) -> bool:
         """Know of no training."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from holter.record import environment
 from holter.record.errors import HolterError
 from holter.record.trials import UNCHANGED, parts
-from holter.scripts.discovery import Discovery
+from holter.scripts.observing import Observation
 from holter.scripts.recognition.leaving import leave_process
 from holter.scripts.recognition.redirecting import redirected
 from holter.scripts.recognition.scratch import Scratch
@@ -96,6 +96,7 @@ class _Trial:
 
     def __init__(self, trial: ScriptTrial) -> None:
         self._trial = trial
+        self._observation: Observation | None = None
         self._watch: Watch | None = None
         self._change = contextlib.ExitStack()
         self._altered: Counter[str] = Counter()
@@ -124,7 +125,7 @@ class _Trial:
                     sys.meta_path.insert(0, waiting)
                 error = found.run(trial.command.arguments)
             code = report_end(error)
-            self._close(error)
+            self._close(error, examine=code == 0)
         return code
 
     def _begin(self, found: Script, redirect_torch: Callable[[Any], None]) -> None:
@@ -134,7 +135,6 @@ class _Trial:
         from holter.watching import watch as watching
         from holter.watching.recorder import Recorder
         from holter.watching.taps import Tap
-        from holter.watching.watch import Watch
 
         trial, command = self._trial, self._trial.command
         redirect_torch(torch)
@@ -148,13 +148,15 @@ class _Trial:
             module=command.script if command.as_module else None,
         )
         recorder = Recorder(trial.folder, rank=0, environment=described)
-        self._watch = Watch(
+        self._observation = Observation(
+            found,
             recorder,
+            afterwards=trial.whole,
+            collectors=None if trial.whole else _few_collectors(),
             announce=False,
             black_box=trial.whole,
-            collectors=None if trial.whole else _few_collectors(),
         )
-        Discovery(self._watch)
+        self._watch = self._observation.watch
         if trial.trial != UNCHANGED:
             from holter.lab.cures.library import change_named
 
@@ -200,12 +202,15 @@ class _Trial:
     def _end(self) -> NoReturn:
         leave_process(lambda: self._close(None))
 
-    def _close(self, error: BaseException | None) -> int:
+    def _close(self, error: BaseException | None, *, examine: bool = False) -> int:
         taken = time.monotonic() - self._began
         steps = 0
-        if self._watch is not None:
-            self._watch.close(error=error)
-            steps = self._watch.steps
+        if self._observation is not None:
+            self._observation.conclude(source=self._trial.whole)
+            self._observation.watch.close(error=error)
+            steps = self._observation.watch.steps
+            if examine and steps:
+                self._observation.examine(taken)
         assert self._scratch is not None
         with self._scratch.aside():
             result = TrialResult(dict(self._altered), steps, self._first or taken, taken)

@@ -43,6 +43,7 @@ MOST_BYTES = 256 * 2**20
 _TRIES = 8  # backwards that are not understood, after which nothing more is expected
 _AHEAD = 3  # batches that a script may fetch before it uses the first of them
 _PATIENCE = 50  # backwards and batches that are waited for a whole step when time is over
+_GRACE = 3  # times the seconds allowed, for a step that has begun: LBFGS makes many calls in it
 
 Key = tuple[Any, int]  # of a site: the code it stands in, and which call it is
 
@@ -219,12 +220,14 @@ class Session:
 
     def _pause_if_enough(self) -> None:
         enough = self._steps is not None and self.timeline.steps >= self._steps
-        over = enough or time.monotonic() > self._deadline
+        now = time.monotonic()
+        over = enough or now > self._deadline
         proofs = [site.capture.proof for site in self.sites.values()]
         proven = bool(proofs) and all(proof is not None for proof in proofs)
         self._late += over
-        hopeless = self._refused >= _TRIES or self._late >= _PATIENCE
-        if self.failure is not None or hopeless or (over and proven):
+        is_slow = not self.timeline.steps and now <= self._deadline + _GRACE * self._seconds
+        done = over and not is_slow and (proven or self._late >= _PATIENCE)
+        if self.failure is not None or self._refused >= _TRIES or done:
             self._pause(self)
 
     def _fail(self, error: Exception) -> None:

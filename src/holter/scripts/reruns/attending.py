@@ -30,6 +30,8 @@ from holter.record.trials import UNCHANGED
 from holter.record.typed import from_json, to_json
 from holter.scripts.recognition.sources import script_line, step_line
 from holter.scripts.reruns.changing import change_of
+from holter.scripts.reruns.holding import HeldNumber
+from holter.scripts.reruns.numbers import NumberSurvey, SeenNumber
 from holter.scripts.reruns.values import ValueTrace
 from holter.watching.blackbox.shadow import held_by
 from holter.watching.listening.closures import closure_of
@@ -53,6 +55,9 @@ class Rerun:
     traced: int | None = None  # the step whose operations are watched, and what comes before it
     guarded: Birth | None = None  # whose operation the change guards
     values: str = ""  # follows the lines of the script to the origin of an "input" or "setting"
+    surveyed: int | None = None  # the step from which on the numbers of the script are followed
+    held: tuple[HeldNumber, ...] = ()  # that the change holds
+    begins: int | None = None  # the step from which on it is made, if not from `first` on
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Attended:
     altered: int = 0  # times that the change altered something
     error: str = ""  # what ended the script early
     birth: Birth | None = None
+    numbers: tuple[SeenNumber, ...] = ()  # of the script that have changed
 
 
 def attended(folder: Path) -> Attended | None:
@@ -88,7 +94,8 @@ class Attendant:
         self._at = -1  # the step that is under way
         self._backward_of = -1  # the step of the last backward pass
         self._changing = contextlib.ExitStack()
-        self._altered, self._has_begun = 0, False
+        self._altered, self._has_begun, self._is_changed = 0, False, False
+        self._begins = order.first if order.begins is None else order.begins
         self._norms: dict[str, float] = {}
         self._first_bad: int | None = None
         self._met: int | None = None
@@ -101,6 +108,7 @@ class Attendant:
         self._stepped_at = self._backward_at = ""
         self._has_optimizer = False
         self._values: ValueTrace | None = None
+        self._survey: NumberSurvey | None = None
 
     def attend(self, watch: "Watch", end: Callable[[], NoReturn]) -> None:
         """Listen to the training that `watch` records; `end` ends the process."""
@@ -127,6 +135,8 @@ class Attendant:
         if self._values is not None:
             sys.settrace(None)
             self._birth = self._values.birth(of_setting=self._order.values == "setting")
+        if self._survey is not None:
+            self._survey.end()
         if self._trace is not None and self._birth is None and isinstance(error, Exception):
             with contextlib.suppress(Exception):  # it was raised for another reason
                 self._tell(Course(error=error))
@@ -137,6 +147,7 @@ class Attendant:
             self._altered,
             "" if error is None else f"{type(error).__name__}: {error}".partition("\n")[0],
             self._birth,
+            () if self._survey is None else self._survey.told,
         )
         (folder / RESULT).write_text(json.dumps(to_json(seen)))
 
@@ -148,6 +159,8 @@ class Attendant:
             self._backward_of, self._scale, self._scaled = self._at, self._scaled, 0.0
             if not isinstance(tensors, Tensor | tuple | list):
                 tensors = tuple(tensors)  # a generator can be read once only
+            if self._survey is not None:
+                self._survey.look(sys._getframe(1))  # noqa: SLF001
             if self._trace is not None:
                 self._backward_at = script_line(sys._getframe(1))  # noqa: SLF001
             if self._is_near:
@@ -179,6 +192,8 @@ class Attendant:
 
     def _before_update(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         self._has_optimizer = True
+        if self._survey is not None:
+            self._survey.look_at_options(optimizer)
         evaluates = closure_of(args, kwargs) is not None  # forward and backward passes of its own
         if self._trace is not None:
             self._trace.updating = not evaluates
@@ -223,9 +238,13 @@ class Attendant:
         if step >= self._order.first and not self._has_begun:
             self._has_begun = True
             self._spoiled = {identity(each) for _, each in self._owned() if _is_wrong(each)}
-            if self._order.change != UNCHANGED:
-                change = change_of(self._order.change, self._order.guarded)
-                self._changing.enter_context(change.entered(self._count))
+        if step >= self._begins and not self._is_changed and self._order.change != UNCHANGED:
+            self._is_changed = True
+            change = change_of(self._order.change, self._order.guarded, self._order.held)
+            self._changing.enter_context(change.entered(self._count))
+        if self._order.surveyed is not None and step >= self._order.surveyed and not self._survey:
+            self._survey = NumberSurvey(lambda: self._watch.coming_step)
+            self._survey.begin()
         if step == self._order.traced and self._watch.roster.subjects:
             self._begin_trace()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from holter.diagnosis.facts.replayed_changes import STEP_SKIPPED
 from holter.lab.birth.guards import OperationGuard
@@ -12,9 +13,11 @@ from holter.lab.changes.learning_rate import RATES_HELD, rates_times
 from holter.lab.changes.optimizer import LARGER_EPSILON, LINE_SEARCH
 from holter.lab.changes.precision import AUTOCAST_OFF
 from holter.lab.changes.weights import EDITS_LEFT_OUT
-from holter.lab.replay.planning import NOT_EDITED, NOT_RAISED, clip_norms, raises_rate
+from holter.lab.replay.planning import NOT_EDITED, NOT_RAISED, clip_norms
+from holter.lab.replay.rates import raises_rate
 from holter.record.births import Birth
 from holter.record.trials import TrialKind, TrialName
+from holter.scripts.reruns.holding import HeldNumber, held
 from holter.watching.blackbox.capture import Capture
 
 _CHANGES = (
@@ -30,24 +33,34 @@ _CHANGES = (
 _BY_NAME = {str(change.id): change for change in _CHANGES}
 
 
-def change_of(name: str, guarded: Birth | None) -> TappedChange:
-    """Return the change of a rerun by its name."""
+def change_of(
+    name: str, guarded: Birth | None, numbers: tuple[HeldNumber, ...] = ()
+) -> TappedChange:
+    """Return the change of a rerun by its name; `numbers` are those that it holds."""
     if guarded is not None and name == str(OperationGuard(guarded).change.id):
         return OperationGuard(guarded).change
     asked = TrialName.parse(name)
+    if asked.kind is TrialKind.HELD:
+        return TappedChange(asked, f"Hold {asked.detail}.", partial(held, numbers))
     return clipped_at_steps(asked.amount) if asked.kind is TrialKind.CLIP else _BY_NAME[name]
 
 
 def names(
-    capture: Capture, birth: Birth | None, norms: Iterable[float] = (), *, edits: bool
+    capture: Capture,
+    birth: Birth | None,
+    norms: Iterable[float] = (),
+    *,
+    edits: bool,
+    rises: bool = False,
 ) -> list[tuple[str, str]]:
     """Return the changes to try, each with why it does not apply, if so.
 
     `norms` are those of the gradients before the failure. `edits` says whether the script was seen
-    to write to weights between steps.
+    to write to weights between steps, `rises` whether its learning rate rises for long.
     """
+    raised = rises or raises_rate(capture.steps, capture.alarm.step)
     why_not = {
-        str(RATES_HELD.id): "" if raises_rate(capture.steps, capture.alarm.step) else NOT_RAISED,
+        str(RATES_HELD.id): "" if raised else NOT_RAISED,
         str(EDITS_LEFT_OUT.id): "" if edits else NOT_EDITED,
     }
     found = [(name, why_not.get(name, "")) for name in _BY_NAME]

@@ -24,10 +24,20 @@ from holter.diagnosis.facts.replayed_changes import (
 )
 from holter.diagnosis.facts.replays import NOT_REPRODUCED, Replayed, Triage
 from holter.lab.birth.guards import OperationGuard
+from holter.lab.changes.learning_rate import RATES_HELD
 from holter.lab.replay.departing import Departure, changed_since, same_bits
-from holter.lab.replay.failing import BEYOND, band_before, is_failure, onset, peak_before, rises
-from holter.lab.replay.investigating import EXACT, REPRODUCED, Reproduction, near
-from holter.lab.replay.outcomes import ReplayTrial, StepOutcome, pieces
+from holter.lab.replay.failing import (
+    BEYOND,
+    band_before,
+    band_of_spike,
+    is_failure,
+    onset,
+    peak_before,
+    rises,
+)
+from holter.lab.replay.outcomes import ReplayTrial, pieces
+from holter.lab.replay.rates import earlier_rate
+from holter.lab.replay.reproducing import EXACT, REPRODUCED, Reproduction, near
 from holter.lab.writing import Lab
 from holter.record import Run
 from holter.record.births import Birth
@@ -42,16 +52,20 @@ from holter.record.events import (
     WeightsEdited,
     WindowMeasure,
 )
-from holter.record.signals import LOSS, REPLAY_LOSS, REPLAY_NORM
-from holter.record.trials import UNCHANGED
+from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
+from holter.record.trials import UNCHANGED, TrialKind, TrialName
 from holter.scripts.cures.bench import ScriptBench
 from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
 from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
 from holter.scripts.reruns.changing import names
+from holter.scripts.reruns.choosing import earliest, holdable
+from holter.scripts.reruns.holding import HeldNumber
+from holter.scripts.reruns.outcomes import before, last_steps, losses
 from holter.watching.blackbox.capture import Capture
 
 _SLACK, _LEAST = 4.0, 60.0  # times the first run, and seconds, that a rerun may take at least
 _LEAD = 16  # steps before the alarm that are looked at, at least
+_HOLDING_SECONDS = 120.0  # in which numbers are held, after a replay
 _HOW = "by running the whole script again"
 
 
@@ -83,22 +97,14 @@ class RerunInvestigation:
         It is an operation between the updates of the script: a batch that is made, a weight that
         is written to. It is guarded then, if there is a guard for it.
         """
-        about = replay.about
-        self._failing, self._onset, self._unchanged = about.failing, about.onset, about.unchanged
-        self._band, self._peak = replay.band, about.normal_peak
+        about = self._go_on_with(replay)
         set_badly = replay.birth is not None and replay.birth.kind == "bad setting"
         values = self._following("setting" if set_badly else "input")
         with self._started():
             order = Rerun(self._first, self._last, traced=about.failing)
             seen = self._followed(values) if set_badly else self._play("traced", order)[1]
-            recorded = _losses(self._run)
-            differ = [
-                step
-                for step in recorded.keys() & self._all.keys()
-                if step < about.failing and not same_bits(self._all[step], recorded[step])
-            ]
-            if differ:
-                yield f"the script runs in another way from step {min(differ)} on: no origin found"
+            if departs := self._departs():
+                yield f"{departs}: no origin found"
                 return
             found, before = seen.birth, replay.birth
             if not set_badly and (found is None or found.is_from_outside):
@@ -122,6 +128,49 @@ class RerunInvestigation:
                 tried = self._try(str(OperationGuard(found).change.id), "")
                 yield f"{tried.name}: {tried.outcome} ({tried.says})"
 
+    def hold_numbers(self, replay: Replayed) -> Iterator[str]:
+        """Hold each number that the script moves, on a failure that a replay has reproduced."""
+        self._go_on_with(replay)
+        with self._started():
+            began = time.monotonic()
+            _, seen = self._play(UNCHANGED, self._unchanged_run(), records=False)
+            self._seconds = time.monotonic() - began
+            if departs := self._departs():
+                yield f"{departs}: its numbers are not held"
+                return
+            yield from self._held(seen, began + _HOLDING_SECONDS)
+
+    def _go_on_with(self, replay: Replayed) -> Reproduced:
+        about = replay.about
+        self._failing, self._onset, self._unchanged = about.failing, about.onset, about.unchanged
+        self._band, self._peak = replay.band, about.normal_peak
+        self._measures = dict(replay.measures)
+        return about
+
+    def _departs(self) -> str:
+        """Say from which step on a rerun differs from the recording before the failure, or ""."""
+        recorded = losses(self._run)
+        differ = [
+            step
+            for step in recorded.keys() & self._all.keys()
+            if step < self._failing and not same_bits(self._all[step], recorded[step])
+        ]
+        return f"the script runs in another way from step {min(differ)} on" if differ else ""
+
+    def _unchanged_run(self) -> Rerun:
+        alarm = self._capture.alarm.step
+        return Rerun(self._first, self._last, surveyed=min(earliest(alarm), self._first))
+
+    def _held(self, seen: Attended, until: float) -> Iterator[str]:
+        """Hold one number after the other, as long as there is time."""
+        changed = {each.number: each.series for each in seen.numbers}
+        for number in holdable(changed, self._first, self._onset, self._failing):
+            if time.monotonic() + self._seconds > until:
+                break
+            name = str(TrialName(TrialKind.HELD, number.name))
+            tried = self._try(name, "", begins=number.begins, held=number.held)
+            yield f"{tried.name}: {tried.outcome} ({tried.says})"
+
     @contextmanager
     def _started(self) -> Iterator[None]:
         with tempfile.TemporaryDirectory(prefix="holter-") as place:
@@ -132,7 +181,7 @@ class RerunInvestigation:
 
     def _investigated(self, seconds: float, *, ladder: bool) -> Iterator[str]:
         began = time.monotonic()
-        trial, seen = self._play(UNCHANGED, Rerun(self._first, self._last))
+        trial, seen = self._play(UNCHANGED, self._unchanged_run())
         self._seconds = time.monotonic() - began
         yield f"one run up to step {self._last} takes {self._seconds:.2g} s"
         reproduction = self._compare(trial, seen)
@@ -148,7 +197,7 @@ class RerunInvestigation:
         elif self._later is not None:
             yield from self._trace_end(self._later)
         if ladder and self._fails:
-            yield from self._changes(began + seconds)
+            yield from self._changes(seen, began + seconds)
 
     def _play(
         self, name: str, order: Rerun, *, records: bool = True
@@ -165,12 +214,12 @@ class RerunInvestigation:
             raise HolterError(
                 f"{self._command.script} could not be run again: {failed or 'it was ended'}."
             )
-        played = _steps(Run.load(folder), seen, order)
+        played = last_steps(Run.load(folder), seen, order)
         if order.traced is None and not order.values and records:
             for values, signal in ((played.losses, REPLAY_LOSS), (played.norms, REPLAY_NORM)):
                 for first, part in pieces(played.steps, values):
                     self._lab.write(signal, part, trial=name, first=first)
-        self._all = _losses(Run.load(folder))
+        self._all = losses(Run.load(folder))
         return played, seen
 
     @property
@@ -185,9 +234,12 @@ class RerunInvestigation:
         self._failing, self._onset = failing, onset(alike, failing)
         self._band = band_before(alike, failing, self._onset)
         self._peak = peak_before(alike, failing, self._onset)
+        if alarm.kind == "spike" and seen.first_bad is None:
+            earlier = before(self._all, self._first)
+            self._band = band_of_spike(trial, failing, self._band, earlier)
         rose = alarm.kind == "spike" and rises(trial, failing, self._band)
         self._fails = seen.first_bad is not None or rose
-        recorded = _losses(self._run)
+        recorded = losses(self._run)
         steps = [step for step in sorted(recorded.keys() & self._all.keys()) if step <= alarm.step]
         pairs = [(step, self._all[step], recorded[step]) for step in steps]
         differ = [step for step, now, then in pairs if not same_bits(now, then)]
@@ -280,16 +332,19 @@ class RerunInvestigation:
             self._lab.event(BirthFound(traced.birth, seen.first_bad))
             yield traced.birth.says
 
-    def _changes(self, until: float) -> Iterator[str]:
+    def _changes(self, seen: Attended, until: float) -> Iterator[str]:
         """Try one change after the other, as long as there is time."""
-        late = False
-        edits = bool(self._run.events_of(WeightsEdited))
-        found = names(self._capture, self._birth, self._norms_before, edits=edits)
+        late, edits = False, bool(self._run.events_of(WeightsEdited))
+        rising = earlier_rate(self._run, self._failing)
+        norms, rises = self._norms_before, rising is not None
+        found = names(self._capture, self._birth, norms, edits=edits, rises=rises)
+        yield from self._held(seen, (2 * time.monotonic() + until) / 3)
         for name, why_not in found:
             if not why_not and time.monotonic() + self._seconds > until:
                 late = True
                 continue
-            tried = self._try(name, why_not)
+            begins = rising.step if rising and name == str(RATES_HELD.id) else None
+            tried = self._try(name, why_not, begins=begins)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
         triage = self._triage()
         if triage is not None:
@@ -316,12 +371,20 @@ class RerunInvestigation:
         healed, _ = concluded(measure, self._unchanged, Normal(self._band, self._peak))
         return Triage(is_failure(outcome, self._band), healed is not CureOutcome.CURES)
 
-    def _try(self, name: str, why_not: str) -> ReplayedChange:
+    def _try(
+        self,
+        name: str,
+        why_not: str,
+        *,
+        begins: int | None = None,
+        held: tuple[HeldNumber, ...] = (),
+    ) -> ReplayedChange:
         measure = WindowMeasure()
         if not why_not:
             skips = (self._onset,) if name == STEP_SKIPPED else ()
             change = UNCHANGED if skips else name
             order = Rerun(self._first, self._last, change, skips, guarded=self._birth)
+            order = replace(order, begins=begins, held=held)
             try:
                 trial, seen = self._play(name, order)
             except HolterError as error:  # the script does not end under this change
@@ -334,29 +397,3 @@ class RerunInvestigation:
         self._measures[name] = measure
         normal = Normal(self._band, self._peak).beside(self._unchanged, self._measures)
         return judged(name, measure, self._unchanged, normal, why_not=why_not)
-
-
-def _losses(run: Run) -> dict[int, float]:
-    """Return the recorded loss of each step."""
-    if LOSS not in run:
-        return {}
-    return {
-        int(step): float(loss)
-        for series in run[LOSS].values()
-        for step, loss in zip(series.steps, series.values, strict=True)
-    }
-
-
-def _steps(run: Run, seen: Attended, order: Rerun) -> ReplayTrial:
-    """Return the last steps of a rerun, without those that it skipped."""
-    rows: list[tuple[int, StepOutcome]] = []
-    for kind, series in enumerate(run[LOSS].values() if LOSS in run else ()):
-        for number, loss in zip(series.steps, series.values, strict=True):
-            step = int(number)
-            if step >= order.first and step not in order.skips:
-                norm = seen.norms.get(str(step), 0.0)
-                bad = step == seen.first_bad
-                rows.append((step, StepOutcome(float(loss), norm, bad, kind)))
-    rows.sort(key=lambda row: row[0])
-    steps, outcomes = zip(*rows, strict=True) if rows else ((), ())
-    return ReplayTrial(tuple(steps), tuple(outcomes), seen.error)

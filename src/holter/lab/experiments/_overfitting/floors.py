@@ -78,7 +78,7 @@ def _floor(calls: Sequence[LossEvaluation], of: Pass, count: int, passes: int) -
         exact &= part.exact
         groupings = same.of_rows(part.rows // passes)
         if groupings is None:
-            return "samples with the same input cannot be told apart in the loss"
+            return "samples with the same input cannot be distinguished in the loss"
         share = passes if call.arguments["reduction"] == "sum" else 1
         floors = [
             part.least(grouping.repeat(passes)) / part.divisor / share for grouping in groupings

@@ -78,7 +78,7 @@ def _of_classes(name: str, arguments: Mapping[str, Any]) -> Part | str:
     ignored = arguments.get("ignore_index")
     told = labels != (-100 if ignored is None else ignored)
     if not told.any() or labels[told].min() < 0 or labels[told].max() >= classes:
-        return "no target counts" if not told.any() else "targets are no classes"
+        return "no target counts" if not told.any() else "targets are not classes"
     own = torch.where(told, weights[labels.clamp(0, classes - 1)], 0.0)
 
     def least(groups: Tensor) -> float:
@@ -97,7 +97,7 @@ def _of_classes(name: str, arguments: Mapping[str, Any]) -> Part | str:
 def _of_probabilities(name: str, arguments: Mapping[str, Any]) -> Part | str:
     target = arguments["target"].detach().double().cpu()
     if target.min() < 0 or target.max() > 1:
-        return "targets are no probabilities"
+        return "targets are not probabilities"
     weight, positive = arguments.get("weight"), arguments.get("pos_weight")
     count = 1.0 if weight is None else weight.detach().double().cpu()
     gain = 1.0 if positive is None else positive.detach().double().cpu()
@@ -117,7 +117,7 @@ def _of_distributions(arguments: Mapping[str, Any]) -> Part | str:
     target = target.exp() if arguments["log_target"] else target
     sums = [dim for dim in range(target.dim()) if (target.sum(dim) - 1).abs().max() < 1e-3]
     if not sums or target.min() < 0:
-        return "targets of kl_div are no distributions"
+        return "targets of kl_div are not distributions"
     rows = target.movedim(sums[-1], -1).reshape(-1, target.shape[sums[-1]])
     own = _entropies(rows)
     batch = len(target) if arguments["reduction"] == "batchmean" else target.numel()

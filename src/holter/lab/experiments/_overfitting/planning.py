@@ -52,7 +52,7 @@ class StepTraits:
     still: bool  # whether no parameter moved
     alike: bool  # whether all samples got the same answer from the beginning
     diverged: bool  # whether the loss rose, was lost, or came to the same answer for all
-    falls: bool  # whether the loss falls all the same
+    falls: bool  # whether the loss falls nevertheless
     much: bool  # whether much was learned
 
     @property

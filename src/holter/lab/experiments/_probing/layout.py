@@ -48,7 +48,7 @@ class Samples:
 def samples_of(
     setup: Setup, batch: Batch, given: Probe | Tensors, sequences: Sequences | None = None
 ) -> Samples:
-    """Where the inputs of the model have their samples; declines where that cannot be told."""
+    """Where the inputs of the model have their samples; declines where that is unknown."""
     inputs = given.inputs if isinstance(given, Probe) else given
     if isinstance(given, Probe):  # a state that the model carries along belongs to no sample
         inputs = {name: each for name, each in inputs.items() if name not in given.state}

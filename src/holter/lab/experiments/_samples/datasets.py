@@ -66,7 +66,7 @@ def served(setup: Setup, split: str) -> Served | None:
     dataset: Any = loader.dataset
     sampler = loader.sampler if type(loader.batch_sampler) is BatchSampler else None
     if type(sampler) in (SequentialSampler, RandomSampler):
-        return Served(dataset, range(len(dataset)), isinstance(sampler, SequentialSampler))
+        return Served(dataset, range(_length(dataset)), isinstance(sampler, SequentialSampler))
     if type(sampler) is SubsetRandomSampler:
         positions: list[Any] = list(sampler.indices)
     else:
@@ -76,6 +76,15 @@ def served(setup: Setup, split: str) -> Served | None:
     ):
         return None  # a sampler of keys, or of positions with something beside them
     return Served(dataset, [int(position) for position in positions], False)
+
+
+def _length(dataset: Any) -> int:
+    try:
+        return len(dataset)
+    except TypeError as error:  # one of Keras, whose loaders never ask for it
+        raise InapplicableError(
+            f"the data set {type(dataset).__name__} has no length: {error}"
+        ) from error
 
 
 def read(

@@ -2,7 +2,7 @@
 
 Two statistics are compared with what they are for permuted targets: how well the nearest samples
 predict a target, and the strongest relation of a single column. What neither of them finds may be
-there all the same, as in parity.
+there nevertheless, as in parity.
 """
 
 from dataclasses import dataclass

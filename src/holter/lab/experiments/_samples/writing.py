@@ -43,7 +43,7 @@ def write_making(setup: Setup, lab: Lab, split: Split) -> None:
     loader = setup.loaders.get(split.name)
     share = None if loader is None else mispaired(setup, loader, split)
     if share is None:
-        absent(lab, (DATASET_MISPAIRED,), "rows of a batch cannot be told from their samples")
+        absent(lab, (DATASET_MISPAIRED,), "rows of a batch cannot be assigned to their samples")
     else:
         lab.write(DATASET_MISPAIRED, [share], trial=split.name)
     own = None if split.served is None else is_own(split.served.dataset)

@@ -1,0 +1,1 @@
+"""Parts of the experiment baseline: rows, features, simple models, paired tests."""
