@@ -9,7 +9,7 @@ centres = 1.5 * torch.randn(5, 12)
 y = torch.randint(4, (2000,))
 y[[1571, 1592]] = 4  # those that came in last
 x = centres[y] + 1.5 * torch.randn(2000, 12)
-train_loader = DataLoader(TensorDataset(x[:1600], y[:1600]), batch_size=16)
+train_loader = DataLoader(TensorDataset(x[:1600], y[:1600]), batch_size=16, shuffle=True)
 valid_loader = DataLoader(TensorDataset(x[1600:], y[1600:]), batch_size=100)
 
 model = nn.Sequential(nn.Linear(12, 48), nn.ReLU(), nn.Linear(48, 5))

@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, TensorDataset
 torch.manual_seed(0)
 inputs = torch.randn(3200, 8)
 targets = torch.sin(inputs[:, :1]) + 0.5 * inputs[:, 1:2] + 0.1 * torch.randn(3200, 1)
-loader = DataLoader(TensorDataset(inputs, targets), batch_size=32)
+loader = DataLoader(TensorDataset(inputs, targets), batch_size=32, shuffle=True)
 
 model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 1))
 criterion = nn.MSELoss()

@@ -8,7 +8,7 @@ torch.manual_seed(0)
 centres = 1.5 * torch.randn(4, 12)
 y = torch.randint(4, (2048,))
 x = centres[y] + 1.5 * torch.randn(2048, 12)
-loader = DataLoader(TensorDataset(x, y), batch_size=64)
+loader = DataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)
 
 model = nn.Sequential(nn.Linear(12, 48), nn.ReLU(), nn.Linear(48, 4))
 criterion = nn.CrossEntropyLoss()

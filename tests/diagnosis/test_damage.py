@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -6,11 +7,12 @@ import pytest
 from holter.diagnosis.damage import Damage, damage_of, graded
 from holter.diagnosis.engine import named_rule
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.rules.exploding_weights import exploding_weights
 from holter.record import Event, Run
 from holter.record.events import FigurePrinted
 from holter.record.findings import Confidence, Finding, Normal, NotExamined, Severity
-from holter.record.signals import LOSS, LR, TARGET_ENTROPY
+from holter.record.signals import LOSS, LR, TARGET_ENTROPY, TARGET_LARGEST_CLASS_FRACTION
 from layered import broken, falling, flat, rising
 from synthetic import run_of
 
@@ -38,6 +40,7 @@ def test_a_loss_that_fell_is_none() -> None:
 def test_a_loss_that_fell_a_little_is_a_hint(min_fall: float, hint: bool) -> None:
     damage = judged(run_of({LOSS: {"": falling(end=1.9)}}), min_fall=min_fall)
     assert isinstance(damage, Damage) == hint
+    assert not isinstance(damage, Damage) or damage.severity is Severity.WARNING
 
 
 @pytest.mark.parametrize(("max_loss", "hint"), [(inf, False), (0.9, False), (0.7, True)])
@@ -123,6 +126,24 @@ def test_what_explains_a_failure_is_an_error(loss: np.ndarray, rule: str) -> Non
 def test_what_explains_no_failure_keeps_its_severity(loss: np.ndarray, rule: str) -> None:
     (finding,) = graded([a_finding(rule, Severity.INFO)], Facts(run_of({LOSS: {"": loss}})))
     assert finding.severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    ("confidence", "severity"),
+    [(Confidence.LIKELY, Severity.ERROR), (Confidence.HINT, Severity.WARNING)],
+)
+def test_the_likely_cause_of_a_stall_at_chance_is_an_error(
+    confidence: Confidence, severity: Severity
+) -> None:
+    loss = 2.3 * np.where(np.arange(200) < 5, 1.1, 0.95)
+    signals = {
+        TARGET_ENTROPY: {"cross_entropy": np.full(200, 2.3)},
+        TARGET_LARGEST_CLASS_FRACTION: {"cross_entropy": np.full(200, 0.1)},
+    }
+    facts = Facts(run_of({LOSS: {"": loss}, **signals}))
+    assert facts.run_outcome.state is OutcomeState.STALLED
+    finding = replace(a_finding("decayed-learning-rate"), confidence=confidence)
+    assert graded([finding], facts)[0].severity is severity
 
 
 def test_without_a_loss_severities_stay() -> None:

@@ -53,6 +53,25 @@ def test_a_cause_leads_before_its_consequences() -> None:
     assert diagnosis.others == ()
 
 
+def test_only_the_source_puts_a_wrong_sign_before_updates_that_ruin_a_policy() -> None:
+    huge = finding("huge-updates", 20, UPDATE_RATIO, confidence=Confidence.HINT)
+    worse = finding("unimproved-metrics", 0, confidence=Confidence.HINT)
+    diagnosis = diagnose(Checkup((worse, huge)))
+    assert diagnosis.leading is huge
+    assert diagnosis.explained == (worse,)
+    source = finding("reversed-objective", confidence=Confidence.LIKELY)
+    diagnosis = diagnose(Checkup((worse, huge, source)))
+    assert diagnosis.leading is source
+    assert set(diagnosis.explained) == {worse, huge}
+
+
+def test_what_to_run_next_names_the_script_that_was_recorded() -> None:
+    unknown = finding("unexplained-failure", confidence=Confidence.HINT)
+    advised = diagnose(Checkup((unknown,), script="fit.py --epochs 3")).experiments
+    assert any("`holter doctor fit.py --epochs 3`" in each for each in advised)
+    assert any("`holter doctor train.py`" in e for e in diagnose(Checkup((unknown,))).experiments)
+
+
 def test_between_symptoms_who_moved_first_leads() -> None:
     gradient = finding("nonfinite-gradient", 14, GRAD_TOTAL_NORM)
     weights = finding("nonfinite-weights", 14, WEIGHT_TOTAL_NORM)

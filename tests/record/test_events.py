@@ -122,6 +122,7 @@ def test_kinds_and_fields_on_disk_are_those_that_older_runs_have() -> None:
         "results kept",
         "resume",
         "rollback",
+        "running statistics",
         "sample",
         "samples found",
         "scheduler",

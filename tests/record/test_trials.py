@@ -14,6 +14,7 @@ DETAILED = (
         TrialKind.SHUFFLED_LABELS,
         TrialKind.WARM_UP,
         TrialKind.HELD,
+        TrialKind.COUNTER_HELD,
     ),
 )
 

@@ -12,6 +12,7 @@ from holter.diagnosis.facts.chance import validation_at_chance
 from holter.diagnosis.facts.figures import learned_metric
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.facts.robust import midmean
+from holter.diagnosis.facts.targets import growth_of_targets
 from holter.diagnosis.rule import Rule
 from holter.record.findings import Confidence, Evidence, Finding, Normal, NotExamined, Severity
 from holter.record.signals import LOSS
@@ -30,6 +31,7 @@ _FAILURES: Mapping[OutcomeState, tuple[str, ...]] = MappingProxyType(
         OutcomeState.BROKE: ("non-finite", "unstable", "half-precision"),
     }
 )
+_STALL = ("no-learning", "motionless")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Damage:
 
     @property
     def severity(self) -> Severity | None:
-        """A warning if the loss cannot be judged; None leaves it to the rule."""
-        return None if self.evidence else Severity.WARNING
+        """A warning if the damage is a hint, which ends no build; None leaves it to the rule."""
+        return None if self.confidence > Confidence.HINT else Severity.WARNING
 
 
 def damage_of(
@@ -81,7 +83,7 @@ def damage_of(
         return rule.harmless(f"{measured}, but `{shown.name}` goes {course}")
     if _too_early(facts) and not regardless:
         return rule.not_examined(f"{measured}; too few losses after warm-up to judge the damage")
-    return Damage("whether the loss fell cannot be judged", Confidence.HINT, ())
+    return Damage("whether the loss fell is unknown", Confidence.HINT, ())
 
 
 def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
@@ -89,8 +91,10 @@ def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
 
     A condition is as severe as what it costs: a stale optimizer is an error in a run that learned
     nothing, and a warning in one that learned. A run whose validation never is better than the best
-    constant prediction has failed as well. A log does not tell a loss that is level because nothing
-    was learned from one that had converged before: its findings stay as severe as they are.
+    constant prediction has failed as well. So has one that stalled there for a likely cause; a hard
+    task stalls as well, so that a hint stays what it is. A log does not tell a loss that is level
+    because nothing was learned from one that had converged before: its findings stay as severe as
+    they are.
     """
     if facts.run.meta.source is not None and not facts.training_outcome.sure:
         return list(findings)
@@ -98,9 +102,14 @@ def graded(findings: Iterable[Finding], facts: Facts) -> list[Finding]:
     failure = _failure(facts)
     if not isinstance(baseline, str) and validation_at_chance(facts, baseline) is not None:
         failure |= members(("bad-validation",))
+    stall = members(_STALL) if _stalled_at_chance(facts) else set()
     return [
         replace(finding, severity=Severity.ERROR)
-        if finding.rule != UNEXPLAINED and _explains(finding, failure)
+        if finding.rule != UNEXPLAINED
+        and (
+            _explains(finding, failure)
+            or (finding.confidence > Confidence.HINT and _explains(finding, stall))
+        )
         else finding
         for finding in findings
     ]
@@ -116,6 +125,12 @@ def _failure(facts: Facts) -> set[str]:
     """Return the rules that report the way in which a run failed."""
     states = {facts.training_outcome.state, facts.run_outcome.state}
     return {rule for state in states for rule in members(_FAILURES.get(state, ()))}
+
+
+def _stalled_at_chance(facts: Facts) -> bool:
+    """Whether the loss is level, hardly better than the best constant prediction."""
+    outcome = facts.run_outcome
+    return outcome.state is OutcomeState.STALLED and outcome.constant is not None
 
 
 def _explains(finding: Finding, failure: set[str]) -> bool:
@@ -134,4 +149,6 @@ def _too_early(facts: Facts) -> bool:
     losses = facts.run[LOSS].values() if LOSS in facts.run else ()
     if max(map(len, losses), default=0) < _LOSSES:
         return True
-    return facts.outcome is None and not isinstance(facts.curve, str)
+    # A loss that grows with its targets has no outcome, however long the run is.
+    is_judged = facts.outcome is not None or growth_of_targets(facts) is not None
+    return not is_judged and not isinstance(facts.curve, str)

@@ -8,6 +8,11 @@ from holter.diagnosis.facts.depth import LAYERS
 from holter.diagnosis.rule import Rule
 from holter.record.findings import Verdict
 
+FIX = (
+    "initialise the layers so that they preserve the standard deviation:"
+    ' `nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")`, or normalise between them'
+)
+
 
 def depth_trend(
     rule: Rule, facts: Facts, *, above: float | None = None, below: float | None = None
@@ -39,6 +44,5 @@ def depth_trend(
         severity=damage.severity,
         onset=depth.step,
         evidence=(depth.evidence, *damage.evidence),
-        fix="initialise the layers so that they preserve the standard deviation:"
-        ' `nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")`, or normalise between them',
+        fix=FIX,
     )

@@ -16,6 +16,7 @@ _BREAKS = (*_NONFINITE, "singular-operations")  # what a training breaks by
 _TIME = ("input-bound", "slow-steps", "synchronising-calls", "unbatched-operations")
 _SOON = 20  # steps around a captured failure that belong to it
 _MOST = 2  # experiments that are advised
+_SCRIPT = "train.py"  # stands for the user's script on the pages of rules
 _V = TypeVar("_V", Clear, NotExamined)
 
 
@@ -83,7 +84,7 @@ def diagnose(checkup: Checkup) -> Diagnosis:
         unexamined=_nearest_first(
             [each for each in checkup.not_examined if _could_explain(each.rule, symptoms)], leading
         ),
-        experiments=_advised(checkup.advice, rule.experiments if rule is not None else ()),
+        experiments=_advised(checkup, rule.experiments if rule is not None else ()),
     )
 
 
@@ -136,12 +137,16 @@ def _may_follow(cause: Finding, checkup: Checkup) -> bool:
     return soon and late and cause.confidence < Confidence.CERTAIN
 
 
-def _advised(advice: str, experiments: Sequence[str]) -> tuple[str, ...]:
-    """The replay of a captured failure comes first: it takes seconds, and names the cause."""
-    if not advice:
-        return tuple(experiments[:_MOST])
-    others = [each for each in experiments if "holter try replay" not in each]
-    return (advice, *others[: _MOST - 1])
+def _advised(checkup: Checkup, experiments: Sequence[str]) -> tuple[str, ...]:
+    """Return what to run next, for the script that was recorded.
+
+    The replay of a captured failure comes first: it takes seconds, and names the cause.
+    """
+    if checkup.advice:
+        others = [each for each in experiments if "holter try replay" not in each]
+        experiments = (checkup.advice, *others)
+    script = checkup.script or _SCRIPT
+    return tuple(each.replace(_SCRIPT, script) for each in experiments[:_MOST])
 
 
 def _could_explain(name: str, symptoms: set[str]) -> bool:

@@ -37,6 +37,9 @@ from holter.record.rich import card
 
 NOT_JUDGED = Outcome(OutcomeState.UNKNOWN, "no run was checked")
 
+# The states that rules about the validation may change.
+_UNLESS_VALIDATION = (OutcomeState.LEARNED, OutcomeState.STALLED, OutcomeState.OVERFITS)
+
 Options = Mapping[str, Mapping[str, Any]]  # rule -> option -> value
 
 
@@ -53,6 +56,7 @@ class Checkup:
     advice: str = ""  # what to run first: the replay of a captured failure, or a recording
     captured: int | None = None  # the step of a captured failure that was not replayed
     sudden: bool = False  # it is not finite, and all was in its band until then
+    script: str | None = None  # that was recorded, with its arguments
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
         """The findings of stable rules that are at least this severe: they may fail a check."""
@@ -116,6 +120,10 @@ def check(
     named = {finding.rule for finding in findings if finding.confirmed_by}
     unexamined = tuple(verdict for verdict in verdicts if isinstance(verdict, NotExamined))
     experiments = [_failure(event.what) for event in run.events_of(ExperimentFailed)]
+    outcome = _outcome(facts, options)
+    captured = captured_failure(run)
+    if not findings and outcome.state is OutcomeState.LEARNED:  # a rise that it recovered from
+        captured = None
     findings.sort(key=lambda f: (-f.severity, -f.confidence, f.onset, f.level, f.rule))
     return Checkup(
         tuple(findings),
@@ -123,10 +131,11 @@ def check(
         tuple(each for each in (*clear, *after.excluded) if each.rule not in named),
         unexamined,
         tuple(dict.fromkeys([*experiments, *(v.because for v in unexamined if v.is_failure)])),
-        _outcome(facts, options),
-        _advice(run),
-        captured_failure(run),
+        outcome,
+        _advice(run, captured),
+        captured,
         breaks_suddenly(run),
+        run.meta.environment.script,
     )
 
 
@@ -146,9 +155,9 @@ def named_rule(name: str) -> Rule:
         raise HolterError(f"There is no rule {name!r}{_nearest(name, all_rules())}") from None
 
 
-def _advice(run: Run) -> str:
+def _advice(run: Run, captured: int | None) -> str:
     if run.meta.source is None:
-        return advised_replay(run)
+        return "" if captured is None else advised_replay(run)
     return (
         "`holter run train.py` records what the log does not hold: gradients, weights, updates,"
         " data and modes."
@@ -158,7 +167,7 @@ def _advice(run: Run) -> str:
 def _outcome(facts: Facts, options: Options) -> Outcome:
     """Return how the run went; two rules judge its validation, whether they are selected or not."""
     outcome = facts.run_outcome
-    if outcome.state not in (OutcomeState.LEARNED, OutcomeState.STALLED):
+    if outcome.state not in _UNLESS_VALIDATION:
         return outcome
     overfitting = _finding_of("overfitting", facts, options)
     if overfitting is not None:
@@ -175,12 +184,12 @@ def _finding_of(name: str, facts: Facts, options: Options) -> Finding | None:
 
 
 def _without_known_failure(verdicts: list[Verdict], facts: Facts) -> list[Verdict]:
-    """Return the verdicts without `unexplained-failure` where another finding tells the failure."""
+    """Return the verdicts without `unexplained-failure` where another finding names the failure."""
     rest = [verdict for verdict in verdicts if verdict.rule != UNEXPLAINED]
     findings = [verdict for verdict in rest if isinstance(verdict, Finding)]
     if len(rest) == len(verdicts) or not tells_failure(findings, facts):
         return verdicts
-    return [*rest, Clear(UNEXPLAINED, "another finding tells the failure")]
+    return [*rest, Clear(UNEXPLAINED, "another finding names the failure")]
 
 
 def _apply(each: Rule, facts: Facts, options: Mapping[str, Any]) -> list[Verdict]:

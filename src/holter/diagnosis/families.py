@@ -6,6 +6,7 @@ from types import MappingProxyType
 FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "no-learning": (
+            "beaten-by-baseline",
             "collapsed-embeddings",
             "collapsed-outputs",
             "flat-loss",
@@ -15,6 +16,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "underfitting",
             "unexplained-failure",
             "unfittable-batch",
+            "unimproved-metrics",  # what keeps a model from learning keeps its metrics low, too
         ),
         "non-finite": ("nonfinite-gradient", "nonfinite-loss", "nonfinite-weights"),
         "unstable": (
@@ -58,6 +60,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "skipped-steps",
         ),
         "bad-validation": (
+            "beaten-by-baseline",
             "constant-validation",
             "erratic-validation",
             "loss-accuracy-parting",

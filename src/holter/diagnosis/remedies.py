@@ -18,6 +18,8 @@ _CHANGES = {
     " or lengthen the warm-up",
     TrialKind.HELD: "keep this number of the script where it was, or bound its schedule:"
     " `{amount}`",
+    TrialKind.COUNTER_HELD: "bound what the script computes from this counter, or change it more"
+    " slowly: `{amount}`",
     TrialKind.LINE_SEARCH: "let LBFGS search for the length of each step:"
     ' `line_search_fn="strong_wolfe"`',
     TrialKind.LARGER_EPSILON: "give the optimizer a larger epsilon, for example `eps=1e-4`",
@@ -122,6 +124,12 @@ def safe_form(birth: Birth) -> str:
             f" torch.where(mask, x, torch.ones_like(x))`, then `torch.where(mask,"
             f" {_call(birth.operation, 'safe')}, 0.0)`"
         )
+    if birth.operation == "logdet":
+        return (
+            "keep the matrix positive definite: `L = torch.tril(x)` with a positive diagonal,"
+            " `m = L @ L.mT`, and `2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)` in place of"
+            " `torch.logdet(m)`"
+        )
     if birth.kind in ("log of zero", "outside domain") and birth.operation.startswith("log"):
         return _of_logarithm(birth)
     if birth.kind == "half range" and birth.operation == "to":
@@ -194,9 +202,9 @@ def _of_root(birth: Birth) -> str:
 
 def _of_division(birth: Birth) -> str:
     if birth.operation == "pow":
-        return "keep the base from 0: `x.clamp_min(1e-6) ** exponent`"
+        return "keep the base away from 0: `x.clamp_min(1e-6) ** exponent`"
     if birth.made_by[:1] == ("sum",) and birth.kind == "zero by zero":  # of nothing
-        return "keep the count from 0: `total / count.clamp_min(1)`"
+        return "keep the count away from 0: `total / count.clamp_min(1)`"
     below = birth.operands[-1] if birth.operands else None
     if below is not None and below.low < 0:
         return "keep the denominator from 0: `x / torch.where(y.abs() < 1e-6, 1e-6, y)`"

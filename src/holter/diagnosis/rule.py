@@ -27,7 +27,7 @@ HEADINGS = (
     "When it is wrong",
     "How to confirm",
 )
-NO_DAMAGE = "no-damage"  # the exception that every rule has: the run learned all the same
+NO_DAMAGE = "no-damage"  # the exception that every rule has: the run learned nevertheless
 
 RuleFunction = Callable[..., Iterator[Verdict]]
 

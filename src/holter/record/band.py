@@ -3,6 +3,7 @@
 One definition for the black box, which sees losses as they arrive, for the replay, and for rules.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,9 +31,23 @@ class Band:
         median = float(np.median(values))
         return cls(median, SPREAD_PER_MAD * float(np.median(np.abs(values - median))))
 
+    @classmethod
+    def of_few(cls, losses: Iterable[float]) -> "Band":
+        """The same of a few losses, in a fraction of the time."""
+        values = sorted(losses)
+        median = _median(values)
+        return cls(median, SPREAD_PER_MAD * _median(sorted([abs(v - median) for v in values])))
+
     def ceiling(self, spreads: float = SPIKE) -> float:
         """The loss above which there is a spike."""
         return self.median + max(spreads * self.spread, SHARE * abs(self.median), 1e-12)
+
+
+def _median(ordered: list[float]) -> float:
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def ceilings(

@@ -71,6 +71,11 @@ class Birth:
         return self.kind in SINGULAR
 
     @property
+    def has_safe_form(self) -> bool:
+        """Whether the script can write the operation so that no batch makes it fail."""
+        return self.is_singular or self.is_in_own_backward or self.operation == "ctc_loss"
+
+    @property
     def is_in_own_backward(self) -> bool:
         """Whether it happened in the backward() of an autograd.Function of the script."""
         return self.phase == "backward" and self.node.endswith("Backward")  # torch numbers its own

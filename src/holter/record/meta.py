@@ -1,5 +1,6 @@
 """Meta: what is known of a run beside its readings and events, as `meta.json` holds it."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -40,6 +41,15 @@ class Environment:
     machine: Machine = field(default_factory=Machine)
     variables: Mapping[str, str] = field(default_factory=dict)  # of the environment
     git: Git | None = None
+
+    @property
+    def script(self) -> str | None:
+        """The script or module with its arguments, as one types them; None if it was no script."""
+        if self.module is not None:
+            return shlex.join(["-m", self.module, *self.command[1:]])
+        if not self.command or not self.command[0].endswith(".py"):
+            return None
+        return shlex.join(self.command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,7 @@ def test_targets_that_differ_by_rounding_alone_do_not_vary() -> None:
     assert isinstance(baseline(1e-3), Baseline)
 
 
+ABOVE = noisy(CONSTANT * np.where(AT < 5, 1.1, 1.01), 0.02)
 NOISY_LABELS = noisy(CONSTANT * np.where(AT < 20, 1.0, 0.95), 0.02)
 
 
@@ -207,6 +208,8 @@ NOISY_LABELS = noisy(CONSTANT * np.where(AT < 20, 1.0, 0.95), 0.02)
     [
         (run(NOISY_LABELS, accuracy=0.15, spread=0.9), OutcomeState.STALLED),
         (run(NOISY_LABELS, accuracy=0.4, spread=0.9), OutcomeState.LEARNED),
+        (run(ABOVE, accuracy=0.25, spread=0.9), OutcomeState.STALLED),
+        (run(ABOVE, accuracy=0.5, spread=0.9), OutcomeState.LEARNED),  # targets are smoothed
         (
             run(NOISY_LABELS, accuracy=0.15, spread=0.9, validation=[0.9, 0.6, 0.5, 0.5, 0.5]),
             OutcomeState.LEARNED,  # mixed samples in training, whole ones in validation

@@ -4,8 +4,9 @@ import pytest
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.outcome import Outcome, OutcomeState
 from holter.record import Event, Meta, Run, Series
-from holter.record.events import ExceptionRaised
+from holter.record.events import ExceptionRaised, FigurePrinted
 from holter.record.signals import (
+    BACKWARD_CALLS,
     CHECKPOINT_WEIGHTS,
     GRAD_TOTAL_NORM,
     LOSS,
@@ -40,6 +41,7 @@ def outcome(loss: np.ndarray, entropy: float | None = None) -> Outcome:
         (rising(), OutcomeState.DIVERGED),
         (np.r_[falling(), rising(50)], OutcomeState.DIVERGED),
         (np.r_[falling(), falling()[::-1], flat()], OutcomeState.DIVERGED),  # back to its start
+        (np.r_[falling(), np.geomspace(1, 1e19, 40)], OutcomeState.DIVERGED),  # faster and faster
         (broken(), OutcomeState.BROKE),
         (np.r_[falling(), [np.inf]], OutcomeState.BROKE),
     ],
@@ -311,6 +313,31 @@ def test_a_validation_that_never_is_better_than_a_constant_prediction_is_a_failu
     assert facts.run_outcome.bad
 
 
+@pytest.mark.parametrize("passes", [3, 8])
+def test_a_validation_that_ends_above_a_constant_prediction_is_overfitted(passes: int) -> None:
+    low = PASSES[-passes:] / 10
+    high = np.linspace(2.2, 3.4, passes)
+    run = validated(low, high, val_accuracy=np.full(passes, 0.55))
+    facts = Facts(run)
+    assert facts.training_outcome.state is OutcomeState.LEARNED
+    assert facts.run_outcome.state is OutcomeState.OVERFITS
+    assert not facts.run_outcome.bad
+
+
+@pytest.mark.parametrize(
+    ("training", "validation"),
+    [
+        (PASSES / 10, np.linspace(2.2, 2.4, 8)),  # other class frequencies may explain it
+        (PASSES / 10, np.linspace(200, 300, 8)),  # in other units
+        (np.linspace(2.2, 1.5, 8), np.linspace(2.2, 2.8, 8)),  # training has not fitted much
+        (PASSES / 10, np.r_[np.full(7, 1.5), 3]),  # one odd pass
+    ],
+)
+def test_other_validations_leave_the_outcome(training: np.ndarray, validation: np.ndarray) -> None:
+    run = validated(training, validation, val_accuracy=np.full(8, 0.55))
+    assert Facts(run).run_outcome.state is OutcomeState.LEARNED
+
+
 def test_an_exception_is_the_outcome() -> None:
     event = Event(150, 0.0, ExceptionRaised("ValueError", "bad shape\nmore"))
     run = run_of({LOSS: {"": falling()}}, events=(event,), meta=Meta(status="failed"))
@@ -323,6 +350,23 @@ def test_a_loss_that_improved_on_its_start_has_not_failed_where_a_task_may_becom
     harder = np.r_[falling(end=0.2), np.linspace(0.2, 1.8, 100)]
     assert outcome(harder).state is OutcomeState.LEARNED
     assert outcome(harder, entropy=2.3).state is OutcomeState.DIVERGED
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "state"),
+    [
+        ((0.1, 0.6, 0.95, 0.96), OutcomeState.LEARNED),
+        ((0.1, 0.6, 0.95, 0.3), OutcomeState.DIVERGED),
+    ],
+)
+def test_a_loss_that_rises_while_a_metric_stays_good_has_not_diverged(
+    accuracies: tuple[float, ...], state: OutcomeState
+) -> None:
+    harder = np.r_[falling(end=0.3), np.linspace(0.3, 4, 100)]
+    shown = FigurePrinted("accuracy", (50, 100, 200, 290), accuracies)
+    run = run_of({LOSS: {"": harder}}, events=(Event(290, 0.0, shown),))
+    assert Facts(run).training_outcome.state is OutcomeState.DIVERGED
+    assert Facts(run).run_outcome.state is state
 
 
 def test_a_loss_that_rose_at_first_and_falls_is_not_lost() -> None:
@@ -361,3 +405,14 @@ def test_a_loss_of_both_signs_that_grows_by_orders_of_magnitude_has_diverged() -
     grows = outcome(signs * np.r_[np.ones(150), np.logspace(0, 6, 50)])
     assert grows.state is OutcomeState.DIVERGED
     assert "in size" in grows.says
+
+
+def test_a_batch_that_the_script_discards_last_breaks_nothing() -> None:
+    loss = falling()
+    calls = np.ones(len(loss))
+    for step in (20, 90, len(loss) - 1):
+        loss[step], calls[step] = np.nan, 2
+    calls[-1] = 1
+    norms = np.ones(len(loss) - 1)
+    signals = {LOSS: {"": loss}, BACKWARD_CALLS: {"": calls}, GRAD_TOTAL_NORM: {"": norms}}
+    assert Facts(run_of(signals)).training_outcome.state is OutcomeState.LEARNED

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from holter import Run, check
@@ -27,7 +28,9 @@ from holter.record.events import (
     TriageMade,
     WindowMeasure,
 )
+from holter.record.signals import LOSS
 from holter.reports import text
+from synthetic import run_of
 
 BAND = Band(1.0, 0.1)
 NORMAL = Normal(BAND)
@@ -217,3 +220,12 @@ def test_the_level_of_other_data(tried, unchanged, level):
     assert normal.level == level
     cured = concluded(tried.get("learning rate x 0.1", WindowMeasure()), unchanged, normal)[0]
     assert (cured is CureOutcome.CURES) == (level is not None)
+
+
+def test_a_rise_that_a_healthy_run_recovered_from_needs_no_replay() -> None:
+    events = [Event(0, 0.0, CaptureWritten("spike", 120, "captures/step-120"))]
+    run = run_of({LOSS: {"": np.geomspace(2, 0.01, 400)}}, events=events)
+    checkup = check(run)
+    assert not checkup.findings
+    assert checkup.captured is None
+    assert "holter try replay" not in text.render(run, checkup)

@@ -6,7 +6,16 @@ from holter.diagnosis.rules.constant_clipping import constant_clipping
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined
 from holter.record.meta import Meta, OptimizerSummary
-from holter.record.signals import CLIP_COEFFICIENT, CLIP_LIMIT, CLIP_NORM, LOSS, LR, UPDATE_RATIO
+from holter.record.signals import (
+    CLIP_COEFFICIENT,
+    CLIP_LIMIT,
+    CLIP_NORM,
+    LOSS,
+    LOSS_ROOT_SHARE,
+    LR,
+    TARGET_ENTROPY,
+    UPDATE_RATIO,
+)
 from synthetic import found, run_of, said
 
 STEPS = 200
@@ -17,11 +26,13 @@ FALLING = 2.3 * np.linspace(1, 0.3, STEPS) * NOISE
 
 
 def clipped(
+    *,
     norm: float = 10.0,
     limit: float = 0.01,
     loss: np.ndarray = FLAT,
     optimizer: str = "SGD",
     update: float | None = 1e-6,
+    constant: float | None = None,
 ) -> Run:
     norms = norm * NOISE
     signals = {
@@ -33,6 +44,9 @@ def clipped(
     }
     if update is not None:
         signals[UPDATE_RATIO] = {"weight": [update] * STEPS}
+    if constant is not None:
+        signals[TARGET_ENTROPY] = {"cross_entropy": [constant] * STEPS}
+        signals[LOSS_ROOT_SHARE] = {"": [1.0] * STEPS}
     return run_of(signals, meta=Meta(optimizers=(OptimizerSummary("", optimizer),)))
 
 
@@ -41,6 +55,12 @@ def test_a_limit_that_leaves_sgd_nothing() -> None:
     assert finding.confidence is Confidence.LIKELY
     assert "0.001" in finding.summary
     assert finding.onset == 0
+
+
+def test_a_loss_that_falls_from_far_above_the_best_constant_prediction_is_no_success() -> None:
+    falls = 1.6 * np.linspace(1, 0.75, STEPS) * (1 + 0.01 * RNG.standard_normal(STEPS))
+    assert not found(constant_clipping, clipped(loss=falls))
+    assert found(constant_clipping, clipped(loss=falls, constant=0.76))
 
 
 def test_without_updates_it_is_a_hint() -> None:

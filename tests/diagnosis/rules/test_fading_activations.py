@@ -4,7 +4,14 @@ import pytest
 from holter.diagnosis.rules.fading_activations import fading_activations
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, Normal, NotExamined, Severity
-from holter.record.signals import ACTIVATION_STD, LOSS, TARGET_ENTROPY, UPDATE_RATIO
+from holter.record.signals import (
+    ACTIVATION_STD,
+    GRAD_NORM,
+    LOSS,
+    TARGET_ENTROPY,
+    UPDATE_RATIO,
+    WEIGHT_NORM,
+)
 from layered import STEPS, broken, by_layer, falling, flat, layered, layers
 from synthetic import found, said, series
 
@@ -72,3 +79,46 @@ def test_competing_losses_make_a_hint() -> None:
     (finding,) = found(fading_activations, run(flat(), STEEP, competing))
     assert finding.confidence is Confidence.HINT
     assert finding.severity is Severity.WARNING
+
+
+def started(
+    loss: np.ndarray, *, size: float, gradient: float, count: int = 8, update: float = 1.0
+) -> Run:
+    """Layers of 32 x 32 that start at a size; activations were read after a large update."""
+    norm = size * np.sqrt(32) * np.sqrt(1 + update**2)
+    late = {str(number): series([1.0] * (STEPS - 1), range(1, STEPS)) for number in range(count)}
+    signals = {
+        ACTIVATION_STD: late,
+        UPDATE_RATIO: by_layer([update] * count),
+        WEIGHT_NORM: by_layer([norm] * count),
+        GRAD_NORM: by_layer([gradient] * count),
+    }
+    return layered(loss, signals, layers(count))
+
+
+def test_weights_far_too_small_for_their_fan_in_let_nothing_through() -> None:
+    (finding,) = found(fading_activations, started(flat(), size=0.02, gradient=1e-6))
+    assert finding.confidence is Confidence.LIKELY
+    assert "initial weights of 8 layers are 0.02 times" in finding.summary
+    assert {each.signal for each in finding.evidence} == {WEIGHT_NORM, GRAD_NORM, LOSS}
+
+
+@pytest.mark.parametrize(
+    ("size", "gradient", "count"),
+    [
+        (0.02, 1.0, 8),  # what follows makes up for it, as a frequency of 30 in SIREN
+        (0.5, 1e-6, 8),  # a loss that hardly depends on a sound model
+        (1e-4, 1e-6, 8),  # zero by design
+        (0.02, 1e-6, 4),
+    ],
+)
+def test_other_starts_are_not(size: float, gradient: float, count: int) -> None:
+    (verdict,) = said(
+        fading_activations, started(flat(), size=size, gradient=gradient, count=count)
+    )
+    assert isinstance(verdict, NotExamined)
+
+
+def test_a_quiet_start_that_is_overcome_is_harmless() -> None:
+    (note,) = said(fading_activations, started(falling(), size=0.02, gradient=1e-6))
+    assert isinstance(note, Normal)

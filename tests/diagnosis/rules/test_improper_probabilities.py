@@ -4,7 +4,7 @@ import pytest
 from holter.diagnosis.rules.improper_probabilities import improper_probabilities
 from holter.record import Run
 from holter.record.findings import Clear, Confidence, NotExamined
-from holter.record.signals import TARGET_MAX, TARGET_MIN
+from holter.record.signals import LOSS, TARGET_MAX, TARGET_MIN
 from synthetic import found, run_of, said
 
 LOGITS = "binary_cross_entropy_with_logits"
@@ -36,3 +36,15 @@ def test_other_losses_have_other_targets() -> None:
 def test_two_steps_are_too_few() -> None:
     (verdict,) = said(improper_probabilities, given(0, 255, steps=2))
     assert isinstance(verdict, NotExamined)
+
+
+@pytest.mark.parametrize("least", [0.1, -3.0])
+def test_one_step_is_enough_if_the_loss_falls_below_0(least: float) -> None:
+    high = np.ones(20)
+    high[15] = 255
+    signals = {
+        LOSS: {"": np.linspace(0.7, least, 20)},
+        TARGET_MIN: {LOGITS: np.zeros(20)},
+        TARGET_MAX: {LOGITS: high},
+    }
+    assert bool(found(improper_probabilities, run_of(signals))) is (least < 0)

@@ -10,6 +10,7 @@ from holter.record.signals import (
     PADDING_AMOUNT,
     PADDING_CHANGE,
     PADDING_COUNTED,
+    PADDING_DECISIONS,
     PADDING_LENGTH,
     PADDING_ROUNDING,
     PADDING_START,
@@ -70,16 +71,20 @@ def test_padding_in_the_loss_is_a_hint() -> None:
     assert not found(leaking_padding, cut(0.0, amount=0.0, counted=0.01))
 
 
-def trained(last: float, sizes: list[float]) -> Run:
+def trained(
+    last: float, sizes: list[float], change: float = 0.8, decided: float | None = None
+) -> Run:
     """A training whose loss starts at the best constant prediction, with leaking padding."""
     readings = {
-        PADDING_CHANGE: {"a": 0.8},
+        PADDING_CHANGE: {"a": change},
         PADDING_LENGTH: {"a": 7.0},
         PADDING_ROUNDING: {"a": 1e-5},
         TARGET_ENTROPY: {"cross_entropy": 1.386},
         LOSS_ROOT_SHARE: {"": 1.0},
         INPUT_ELEMENTS: {"Net": np.resize(sizes, 200)},
     }
+    if decided is not None:
+        readings[PADDING_DECISIONS] = {"a": decided}
     return layered(last + (1.386 - last) * np.exp(-np.arange(200) / 20), readings)
 
 
@@ -97,6 +102,21 @@ def test_batches_of_one_length_are_a_hint_where_little_was_learned() -> None:
 def test_batches_of_several_lengths_are_likely() -> None:
     (finding,) = found(leaking_padding, trained(0.1, [500.0, 400.0, 600.0]))
     assert finding.confidence is Confidence.LIKELY
+
+
+def test_a_small_change_is_a_hint_where_the_training_learned() -> None:
+    (finding,) = found(leaking_padding, trained(0.1, [500.0, 400.0, 600.0], change=0.15))
+    assert finding.confidence is Confidence.HINT
+    (finding,) = found(leaking_padding, trained(1.2, [500.0, 400.0, 600.0], change=0.15))
+    assert finding.confidence is Confidence.LIKELY
+
+
+def test_the_same_classes_without_padding_are_a_hint_where_the_training_learned() -> None:
+    sizes = [500.0, 400.0, 600.0]
+    for last, decided in ((0.1, 0.0), (0.1, 0.2), (1.2, 0.0)):
+        (finding,) = found(leaking_padding, trained(last, sizes, decided=decided))
+        is_hint = (last, decided) == (0.1, 0.0)
+        assert (finding.confidence is Confidence.HINT) is is_hint
 
 
 def test_a_change_next_to_padding_alone_is_normal() -> None:

@@ -24,13 +24,22 @@ STEPS = (9, 19, 29)
 RIGHT = (50, 60, 70)
 
 
-def run(name: str, logged: list[float], steps: tuple[int, ...] = STEPS, read: float = 1.0) -> Run:
+def run(
+    name: str,
+    logged: list[float],
+    steps: tuple[int, ...] = STEPS,
+    read: float = 1.0,
+    *,
+    from_training: bool = False,
+) -> Run:
     """A run with three passes over 100 targets of two classes."""
     events = []
     for step, right in zip(STEPS, RIGHT, strict=True):
         each = (ClassCount(0, 80, 80, right - 10, 0.5), ClassCount(1, 20, 20, 10, 0.5))
         counts = ClassCounts(2, 2, right, 80, 0.6, each)
-        what = PassMeasured("cross_entropy on val_loader", 100, read, classes=counts)
+        what = PassMeasured(
+            "cross_entropy on val_loader", 100, read, classes=counts, from_training=from_training
+        )
         events.append(Event(step, 0.0, what))
     signals = {LOSS: {"": np.ones(30)}, METRIC_LOGGED: {name: series(logged, steps)}}
     return run_of(signals, events=events)
@@ -77,6 +86,7 @@ TRUE = [0.5, 0.6, 0.7]
         (run("val_perplexity", [9, 9, 9]), NotExamined),
         (run("val_acc", [0.9, 0.9, 0.9], steps=(1, 2, 3)), NotExamined),  # in other steps
         (run("val_acc", [0.9, 0.9, 0.9], read=0.3), NotExamined),  # not all targets were read
+        (run("val_acc", [0.9, 0.9, 0.9], from_training=True), NotExamined),  # of another forward
         (run("val_acc", [np.nan] * 3), NotExamined),
         (labels("val_f1", [0.8, 0.8, 0.8]), Clear),
         (labels("val_f1", [0.7, 0.7, 0.7]), Normal),  # a mean over samples

@@ -2,7 +2,7 @@ import pytest
 
 from holter.diagnosis.rules.outweighed_term import outweighed_term
 from holter.record import Run
-from holter.record.findings import Clear, Confidence, NotExamined
+from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
     LOSS,
     LOSS_MEAN,
@@ -46,3 +46,22 @@ def test_clear(share: float, loss: float) -> None:
 def test_a_short_run_is_not_examined() -> None:
     (verdict,) = said(outweighed_term, two_terms(share=1e-3, loss=1.1, steps=30))
     assert isinstance(verdict, NotExamined)
+
+
+def test_a_term_that_is_switched_off_is_not_outweighed() -> None:
+    (verdict,) = said(outweighed_term, two_terms(share=0.0, loss=1.1))
+    assert isinstance(verdict, Normal)
+    assert verdict.exception == "switched-off"
+
+
+def test_terms_of_one_function_are_not_told_apart() -> None:
+    run = run_of(
+        {
+            LOSS: {"": [1.0] * 200},
+            LOSS_TERM_GRADIENT: {"cross_entropy": [1e-3] * 20, "cross_entropy 2": [0.999] * 20},
+            LOSS_MEAN: {"cross_entropy": [2.4] * 20},
+            TARGET_ENTROPY: {"cross_entropy": [1.1] * 20},
+        }
+    )
+    (verdict,) = said(outweighed_term, run)
+    assert isinstance(verdict, Clear)

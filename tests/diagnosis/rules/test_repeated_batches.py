@@ -5,16 +5,19 @@ import pytest
 
 from holter.diagnosis.rules.repeated_batches import repeated_batches
 from holter.record import Event, Run, Series
-from holter.record.events import LoaderSeen
+from holter.record.events import LoaderSeen, PassMeasured
 from holter.record.findings import Clear, Confidence, Normal, NotExamined
 from holter.record.signals import (
     DATA_BATCHES,
     INPUT_FINGERPRINT,
     TARGET_BATCH_ENTROPY,
+    TARGET_COUNT,
     TARGET_MAX,
+    VAL_INPUT_FINGERPRINT,
     Signal,
 )
 from synthetic import found, run_of, said, series
+from validations import FUNCTION, validated
 
 STEPS = 200
 
@@ -110,3 +113,52 @@ def test_targets_of_numbers_count_as_well() -> None:
         events=[Event(0, 0.0, seen)],
     )
     assert not found(repeated_batches, run)
+
+
+def by_hand(
+    prints: Sequence[float] = (7.0,) * 160,
+    *,
+    held_out: int = 2560,
+    validation: np.ndarray | None = None,
+    targets: np.ndarray | None = None,
+    validated_on: float = 3.0,
+) -> Run:
+    """A training whose script slices its batches: 320 targets a step, and a loss near 0.1."""
+    passes = np.arange(19, 160, 20)
+    validation = np.linspace(2.5, 4, 8) if validation is None else validation
+    targets = np.full(160, 2.2) if targets is None else targets
+    what = PassMeasured(FUNCTION, held_out)
+    return validated(
+        np.linspace(2, 0.1, 8),
+        validation,
+        val_accuracy=np.full(8, 0.5),
+        more={
+            INPUT_FINGERPRINT: {"Net": series(prints)},
+            VAL_INPUT_FINGERPRINT: {"Net": series([validated_on] * 8, passes)},
+            TARGET_COUNT: {FUNCTION: series(np.full(160, 320.0))},
+            TARGET_BATCH_ENTROPY: {FUNCTION: series(targets)},
+        },
+        events=[Event(159, 0.0, what)],
+    )
+
+
+@pytest.mark.parametrize("prints", [(7.0,) * 160, (7.0, 8.0) * 80])
+def test_batches_sliced_by_hand_that_repeat(prints: Sequence[float]) -> None:
+    (finding,) = found(repeated_batches, by_hand(prints))
+    assert finding.confidence is Confidence.LIKELY
+    assert "2560" in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        (by_hand(held_out=600), NotExamined),  # all data at once
+        (by_hand(validated_on=7.0), NotExamined),  # a whole graph
+        (by_hand(validation=np.linspace(2, 0.2, 8)), Normal),  # carries over
+        (by_hand(targets=np.linspace(2, 2.3, 160)), Normal),
+        (by_hand(tuple(map(float, range(160)))), Clear),
+    ],
+)
+def test_batches_sliced_by_hand(run: Run, kind: type) -> None:
+    (verdict,) = said(repeated_batches, run)
+    assert isinstance(verdict, kind)

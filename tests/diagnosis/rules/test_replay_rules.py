@@ -319,3 +319,24 @@ def test_a_setting_that_is_no_number_is_no_step_that_is_too_large() -> None:
     (finding,) = checked(run).findings
     assert finding.rule == "nonfinite-birth"
     assert "param_groups" in finding.fix
+
+
+def test_a_counter_is_not_blamed_for_what_an_epsilon_cures() -> None:
+    update = replace(BIRTH.birth, operation="addcdiv", kind="zero by zero", phase="update")
+    counted = ChangeTried("counter held step=40", measure=WindowMeasure(late_loss=1.0))
+    run = replay(BirthFound(update, failing=59), counted, *rungs(epsilon="cures", rate="does not"))
+    told = check(run, select=("changed-settings", "nonfinite-birth"))
+    assert [finding.rule for finding in told.findings] == ["nonfinite-birth"]
+    alone = replay(counted, *rungs(epsilon="does not", rate="does not"))
+    told = check(alone, select=("changed-settings",))
+    assert [finding.rule for finding in told.findings] == ["changed-settings"]
+
+
+def test_other_kernels_are_no_cure_where_smaller_steps_are() -> None:
+    kernels = ChangeTried("math attention", measure=WindowMeasure(late_loss=1.0))
+    told = replayed(replay(kernels, *rungs(rate="cures")))
+    assert told is not None and told.minimal_cure is not None
+    assert told.minimal_cure.name == "learning rate x 0.1"
+    told = replayed(replay(kernels, *rungs(rate="does not")))
+    assert told is not None and told.minimal_cure is not None
+    assert told.minimal_cure.name == "math attention"

@@ -177,3 +177,23 @@ def test_a_rate_that_is_not_a_number() -> None:
     rate[10] = np.nan
     (verdict,) = said(rushed_schedule, run_with(rate, FALLING, scheduler="LambdaLR"))
     assert isinstance(verdict, Clear)
+
+
+@pytest.mark.parametrize(("end", "reported"), [(1.0, False), (0.3, True), (0.04, True)])
+def test_a_stage_whose_rate_is_zero_before_half_of_it(end: float, *, reported: bool) -> None:
+    """The second of two stages, with an optimizer of its own."""
+    begin = STEPS // 4
+    stage = np.linspace(0, 1, STEPS - begin, endpoint=False)
+    rate = series(0.002 * np.maximum(0, 1 - stage / end), range(begin, STEPS))
+    run = run_of(
+        {
+            LOSS: {"A": FALLING[:begin], "B": series(FALLING[begin:], range(begin, STEPS))},
+            LR: {"A group 0": [0.1] * begin, "B group 0": rate},
+            SCHEDULE_STEPS: {"": series([1.0] * (STEPS - begin), range(begin, STEPS))},
+        },
+        events=[Event(begin, 0.0, SchedulerSeen("LambdaLR"))],
+        meta=Meta(status="finished"),
+    )
+    findings = found(rushed_schedule, run)
+    assert bool(findings) is reported
+    assert all(finding.confidence is Confidence.LIKELY for finding in findings)

@@ -27,6 +27,7 @@ def test_small_updates_at_chance() -> None:
     entropy = {TARGET_ENTROPY: {"cross_entropy": np.full(STEPS, 2.302)}}
     assert found(tiny_updates, run(SLIDING, 5e-5, entropy))
     assert not found(tiny_updates, run(SLIDING, 5e-5))
+    assert found(tiny_updates, run(flat(), 2e-5))  # the level is not known, and the loss stays
     assert not found(tiny_updates, run(SLIDING, 2e-4, entropy))
 
 

@@ -1,7 +1,8 @@
 from collections.abc import Sequence
 
 from holter.diagnosis.rules.training_in_eval_mode import training_in_eval_mode
-from holter.record import Run
+from holter.record import Event, Run
+from holter.record.events import OptimizerSeen
 from holter.record.findings import Clear, Confidence, NotExamined, Severity
 from holter.record.signals import BACKWARD_CALLS, MODE_EVAL_FRACTION, MODE_TRAINING
 from synthetic import found, run_of, said
@@ -77,3 +78,17 @@ def test_accumulation_is_no_excuse() -> None:
 def test_too_few_steps() -> None:
     (verdict,) = said(training_in_eval_mode, run_with([0] * 4))
     assert isinstance(verdict, NotExamined)
+
+
+def test_a_stage_that_begins_in_eval_mode_may_have_chosen_it() -> None:
+    events = [Event(30, 0.0, OptimizerSeen("fine", "SGD"))]
+    run = run_of(
+        {
+            MODE_TRAINING: {"model": [1] * 30 + [0] * 60},
+            MODE_EVAL_FRACTION: {"model": [0] * 30 + [1] * 60},
+        },
+        events=events,
+    )
+    (finding,) = found(training_in_eval_mode, run)
+    assert finding.confidence is Confidence.HINT
+    assert finding.severity is Severity.WARNING

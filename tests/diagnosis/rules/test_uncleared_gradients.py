@@ -14,6 +14,14 @@ def test_never_cleared(first: list[float]) -> None:
     assert finding.confidence is Confidence.CERTAIN
 
 
+@pytest.mark.parametrize("batches", [4, 15])
+def test_cleared_once_per_epoch(batches: int) -> None:
+    carried = ([0.0] + [1.0] * (batches - 1)) * 8
+    (finding,) = found(uncleared_gradients, run_of({GRAD_CARRIED_FRACTION: {"": carried}}))
+    assert finding.confidence is Confidence.CERTAIN
+    assert "most steps" in finding.summary
+
+
 def test_cleared_at_first_and_later_no_more() -> None:
     run = run_of({GRAD_CARRIED_FRACTION: {"": [0.0] * 200 + [1.0] * 50}})
     (finding,) = found(uncleared_gradients, run)
@@ -48,6 +56,7 @@ def test_mentions_how_the_norm_grew() -> None:
         [1.0] * 100 + [0.0] * 50,  # mended
         [0.0] * 100 + [1.0] * 4,
         [0.0, 0.5] * 50,
+        [0.0, 1.0] * 50,
     ],
 )
 def test_silent_where_gradients_are_cleared(carried: list[float]) -> None:

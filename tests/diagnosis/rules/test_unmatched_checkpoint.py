@@ -18,12 +18,15 @@ NONE = StateLoaded("Net 0", found=0, missing=8, unexpected=8, renamed=8, example
 HALF = StateLoaded("Net 0", found=8, missing=8, unexpected=8, renamed=8, example=("a.b", "m.a.b"))
 HEAD = StateLoaded("Net 0", found=60, missing=2, unexpected=2, example=("head.w", "fc.w"))
 MOVED = StateLoaded("Net 0", found=60, missing=2, unexpected=2, renamed=2, example=("w", "m.w"))
+WRAPPED = StateLoaded("Net 0", found=10, missing=12, unexpected=4, renamed=4, example=("a", "b"))
+DECODER = StateLoaded("Net 0", found=20, missing=30, unexpected=2, renamed=2, example=("a", "b"))
 ALL = StateLoaded("Net 0", found=8, missing=0, unexpected=0)
 EMPTY = StateLoaded("Net 0", found=0, missing=8, unexpected=0)
 
 
 @pytest.mark.parametrize(
-    ("load", "confidence"), [(NONE, Confidence.CERTAIN), (HALF, Confidence.LIKELY)]
+    ("load", "confidence"),
+    [(NONE, Confidence.CERTAIN), (HALF, Confidence.LIKELY), (WRAPPED, Confidence.LIKELY)],
 )
 def test_names_that_do_not_fit(load: StateLoaded, confidence: Confidence) -> None:
     finding = verdict(load)
@@ -39,9 +42,11 @@ def test_an_empty_state_is_a_hint() -> None:
     assert "is empty" in finding.summary
 
 
-@pytest.mark.parametrize("loads", [(HEAD,), (MOVED,), (ALL,), (NONE, ALL), (EMPTY, ALL)])
+@pytest.mark.parametrize(
+    "loads", [(HEAD,), (MOVED,), (DECODER,), (ALL,), (NONE, ALL), (EMPTY, ALL)]
+)
 def test_silent(loads: tuple[StateLoaded, ...]) -> None:
-    """A new head, one below another name, a complete state, and one that fits later."""
+    """A new head or decoder, one below another name, a complete state, and one that fits later."""
     assert isinstance(verdict(*loads), Clear)
 
 

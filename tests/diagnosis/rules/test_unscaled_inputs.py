@@ -9,6 +9,9 @@ from holter.record.meta import Meta, ParameterSummary
 from holter.record.signals import (
     ACTIVATION_STD,
     INPUT_ABSMAX,
+    INPUT_OTHER_ABSMAX,
+    INPUT_OTHER_MEAN,
+    INPUT_OTHER_STD,
     INPUT_STD,
     LOSS,
     LOSS_ROOT_SHARE,
@@ -97,6 +100,20 @@ def test_normalised_inside(std: float, top: float, inside: float, applies: bool)
     (verdict,) = said(unscaled_inputs, run)
     assert isinstance(verdict, Normal if applies else Finding)
     assert not isinstance(verdict, Normal) or verdict.exception == "normalised-inside"
+
+
+def test_tables_of_other_inputs_say_nothing_of_the_first_layer() -> None:
+    shapes = {
+        "embs.0.weight": (121, 8),
+        "embs.1.weight": (6, 8),
+        "mlp.0.weight": (64, 21),
+        "mlp.0.bias": (64,),
+    }
+    meta = Meta(
+        parameters={name: ParameterSummary(shape, "float32") for name, shape in shapes.items()}
+    )
+    inside = {"embs.0": 1.0, "embs.1": 0.8, "mlp.0": 5300.0, "mlp.1": 2900.0}
+    assert found(unscaled_inputs, given(flat(), 17000, 61000, inside=inside, meta=meta))
 
 
 def test_a_recurrent_layer_hides_the_size_of_its_input() -> None:
@@ -206,3 +223,31 @@ def test_a_model_of_the_same_class_with_inputs_of_a_normal_scale(
     }
     findings = found(unscaled_inputs, layered(falling(start=2.3, end=0.02), readings))
     assert [each.confidence for each in findings] == [Confidence.HINT] * reported
+
+
+def with_another(loss: np.ndarray, mean: float, std: float, top: float) -> Run:
+    argument = "Net, argument 2"
+    return layered(
+        loss,
+        {
+            INPUT_STD: {"Net": 1.0},
+            INPUT_ABSMAX: {"Net": 4.0},
+            INPUT_OTHER_MEAN: {argument: mean},
+            INPUT_OTHER_STD: {argument: std},
+            INPUT_OTHER_ABSMAX: {argument: top},
+        },
+    )
+
+
+def test_a_further_argument_that_is_far_too_large() -> None:
+    (finding,) = found(unscaled_inputs, with_another(flat(), 1.7e5, 4.1e6, 1e8))
+    assert finding.confidence is Confidence.LIKELY
+    assert "Net, argument 2, has a standard deviation of 4.1e+06" in finding.summary
+    assert not found(unscaled_inputs, with_another(falling(), 1.7e5, 4.1e6, 1e8))
+    assert not found(unscaled_inputs, with_another(flat(), 0.0, 1e-3, 4e-3))  # maybe weights
+
+
+def test_a_mask_is_large_on_purpose() -> None:
+    verdicts = said(unscaled_inputs, with_another(flat(), -2.5e8, 4.33e8, 1e9))
+    assert [each.exception for each in verdicts if isinstance(each, Normal)] == ["masked"]
+    assert not [each for each in verdicts if isinstance(each, Finding)]

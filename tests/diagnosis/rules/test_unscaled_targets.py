@@ -81,3 +81,15 @@ def test_nan_is_left_out() -> None:
 def test_not_examined(loss: np.ndarray) -> None:
     (verdict,) = said(unscaled_targets, given(loss, mean=3e5, std=3e4))
     assert isinstance(verdict, NotExamined)
+
+
+def test_targets_that_grow_were_not_unscaled() -> None:
+    """The targets of a teacher that diverges are large in the end only."""
+    growing = np.r_[np.full(STEPS // 2, 1.0), np.geomspace(1, 1e5, STEPS - STEPS // 2)]
+    readings = {
+        TARGET_MEAN: {"mse_loss": 0.0},
+        TARGET_STD: {"mse_loss": growing},
+        OUTPUT_SIZE: {"mse_loss": 0.1},
+    }
+    (verdict,) = said(unscaled_targets, layered(growing, readings))
+    assert isinstance(verdict, Clear)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from holter.diagnosis.facts import (
     baseline,
+    baselines,
     chance,
     coefficients,
     collapse,
@@ -36,6 +37,7 @@ from holter.diagnosis.facts import (
     weight_growth,
 )
 from holter.diagnosis.facts.baseline import Baseline
+from holter.diagnosis.facts.baselines import Comparison
 from holter.diagnosis.facts.chance import Chance
 from holter.diagnosis.facts.collapse import Response
 from holter.diagnosis.facts.cures import Cures
@@ -97,6 +99,11 @@ class Facts:
         return trained.stage_start(self)
 
     @cached_property
+    def fresh_start(self) -> int:
+        """The step at which the last training of a fresh model began; 0 if it goes on with one."""
+        return trained.fresh_start(self)
+
+    @cached_property
     def no_order(self) -> str | None:
         """Why a lower loss is not a better one, or None if nothing speaks against that."""
         return coefficients.no_order(self)
@@ -110,6 +117,11 @@ class Facts:
     def baseline(self) -> Baseline | str:
         """The loss of the best constant prediction."""
         return baseline.baseline_of(self)
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """The best simple model beside the network on held-out rows, if that was measured."""
+        return baselines.comparison_of(self)
 
     @cached_property
     def chance(self) -> Chance | str:

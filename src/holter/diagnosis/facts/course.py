@@ -17,6 +17,7 @@ _RECOVERED = 0.5  # share of its rise that a loss which falls again has made up 
 _STAYED = 0.9  # share of its start that a flat loss keeps, however noisy it is
 _BACK = 0.9  # share of its first value above which a loss that jumped has lost all progress
 _FELL = 0.9  # share of its start below which a loss that rose again had learned something
+_ENDING = 5  # last losses
 _FAR = 10.0  # times its start from which a loss that falls is still lost
 _ROSE = 1.25  # times its start that a loss which diverges reaches
 
@@ -36,6 +37,7 @@ class Course:
     jumped: bool  # within the first steps
     level: bool  # all along
     falls: bool  # at the end
+    left: bool  # the last losses are far above all those of the first half
 
     @property
     def fall(self) -> float:
@@ -56,6 +58,8 @@ class Course:
     @property
     def rose(self) -> bool:
         """Whether the loss ends far above its best, and has not fallen again."""
+        if self.left:  # however noisy: a loss that grows many times over in a few steps is
+            return True
         height = self.last - self.best
         if height <= max(self.visible, _REGAINED * (self.start - self.best)):
             return False
@@ -135,6 +139,7 @@ def course_of(curve: Curve) -> Course:
         jumped,
         bool(level and not _improves(curve, cut.noise)),
         bool(tail[0] - tail[-1] > visible and (np.diff(tail) < 0).all()),
+        bool(values[-_ENDING:].min() > _FAR * np.abs(values[: len(values) // 2]).max()),
     )
 
 

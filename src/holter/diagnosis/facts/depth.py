@@ -76,7 +76,8 @@ def _large_update_before(facts: "Facts", step: int) -> bool:
 
 def _large_first_loss(facts: "Facts") -> bool:
     losses = facts.run[LOSS].values() if LOSS in facts.run else ()
-    first = [float(loss.values[0]) for loss in losses if len(loss)]
+    start = facts.fresh_start
+    first = [float(loss.values[0]) for loss in losses if len(loss) and loss.first >= start]
     baseline = facts.baseline
     if len(first) != 1 or isinstance(baseline, str):
         return False

@@ -50,7 +50,12 @@ _NAMES: Mapping[Meaning, frozenset[str]] = MappingProxyType(
             )
         ),
         Meaning.ERROR: frozenset(("error", "err", "wer", "cer", "rmse", "mae")),
-        Meaning.REWARD: frozenset(("reward", "rewards", "return", "returns")),
+        Meaning.REWARD: frozenset(
+            (
+                *("reward", "rewards", "rew", "return", "returns"),
+                *("wins", "won", "winrate", "solved", "reached", "survived"),
+            )
+        ),
     }
 )
 
@@ -58,7 +63,22 @@ _NAMES: Mapping[Meaning, frozenset[str]] = MappingProxyType(
 _TRIVIAL = frozenset(
     (
         *("naive", "chance", "random", "majority", "persistence", "popularity", "constant"),
-        *("guess", "guessing", "climatology"),
+        *("guess", "guessing", "climatology", "unigram", "dummy", "last-value"),
+    )
+)
+# ... and what says it in several: `logloss of the rate alone`, `same hour yesterday`.
+_TRIVIAL_PHRASE = re.compile(
+    r"\b(always|predict(ing|s)?|answer(ing|s)?|guess(ing|es)?)( the)?"
+    r" (mean|median|average|zero|rate|prior)\b"
+    r"|\b(mean|median|average|zero) (predictor|prediction|forecast|guess|answer|image|picture)\b"
+    r"|\b(rate|prior|mean|median|average) (alone|only)\b"
+    r"|\blast value\b|\bsame (hour|day|week|month|time) (yesterday|last|before|ago)\b"
+)
+_REFERENCES = frozenset(("solution", "value", "values", "optimum", "minimum", "posterior"))
+_LOSSES = frozenset(
+    (
+        *("loss", "mse", "nll", "ce", "bce", "xent", "perplexity", "ppl", "logloss", "brier"),
+        *("crps", "pinball", "wape", "smape", "mape", "mase", "bpc", "bpd", "deviance"),
     )
 )
 _HELD_OUT = frozenset(("val", "valid", "validation", "dev", "test", "eval", "heldout", "holdout"))
@@ -119,8 +139,9 @@ class Metric:
 
 
 def metrics_shown(run: Run) -> list[Metric]:
-    """Return the metrics that a script prints, or passes to `log()`, under telling names."""
-    shown = [(e.what.name, e.what.steps, e.what.values) for e in run.events_of(FigurePrinted)]
+    """Return the metrics that a script prints again and again, or passes to `log()`."""
+    shown = [(e.what.name, e.what.steps, e.what.values) for e in run.events_of(FigurePrinted)
+             if len(e.what.values) > 1]  # fmt: skip
     if METRIC_LOGGED in run:
         logged = run[METRIC_LOGGED].items()
         shown += [(name, tuple(s.steps), tuple(s.values)) for name, s in logged]
@@ -165,14 +186,16 @@ class Reference:
 
 
 def references(run: Run) -> list[Reference]:
-    """Return the metrics that a script shows beside those of a trivial prediction.
+    """Return the metrics and losses that a script shows beside those of a trivial prediction.
 
     Either the name of the trivial prediction has that of the metric, or its value follows that of
     the metric on every line.
     """
     found, before = [], None
     events = [event.what for event in run.events_of(FigurePrinted)]
-    metrics = [_metric(e.name, np.array(e.steps, float), np.array(e.values, float)) for e in events]
+    metrics = [
+        _compared(e.name, np.array(e.steps, float), np.array(e.values, float)) for e in events
+    ]
     known = [metric for metric in metrics if metric is not None and not _is_trivial(metric.name)]
     for event, metric in zip(events, metrics, strict=True):
         if _is_trivial(event.name):
@@ -193,7 +216,8 @@ def _same(metric: Metric, event: FigurePrinted) -> bool:
 
 
 def _is_trivial(name: str) -> bool:
-    return not _TRIVIAL.isdisjoint(_words(name))
+    is_phrase = _TRIVIAL_PHRASE.search(name.lower()) is not None
+    return is_phrase or not _TRIVIAL.isdisjoint(_words(name))
 
 
 def _words(name: str) -> set[str]:
@@ -201,8 +225,17 @@ def _words(name: str) -> set[str]:
 
 
 def _names_in(name: str) -> set[str]:
-    """Return the words of a name that mean a metric."""
-    return {word for word in _words(name) if any(word in names for names in _NAMES.values())}
+    """Return the words of a name that mean a metric or a loss."""
+    return {word for word in _words(name)
+            if word in _LOSSES or any(word in names for names in _NAMES.values())}  # fmt: skip
+
+
+def is_worse_when_higher(name: str) -> bool | None:
+    """Whether higher values of what has that name are worse, or None if the name does not say."""
+    meaning = meaning_of(name)
+    if meaning is not None:
+        return meaning is Meaning.ERROR
+    return True if not _LOSSES.isdisjoint(_words(name)) else None
 
 
 def meaning_of(name: str) -> Meaning | None:
@@ -211,7 +244,17 @@ def meaning_of(name: str) -> Meaning | None:
     if "loss" in parts:
         return None
     words = {*parts, *(first + second for first, second in pairwise(parts))}  # roc-auc, c-index
+    if any(first == "exact" and second in _REFERENCES for first, second in pairwise(parts)):
+        words.discard("exact")  # what is compared with, as in `against the exact solution`
     return next((meaning for meaning, names in _NAMES.items() if words & names), None)
+
+
+def _compared(name: str, steps: Values, values: Values) -> Metric | None:
+    """Return a metric, or a loss as an error: beside a trivial prediction it tells as much."""
+    metric = _metric(name, steps, values)
+    if metric is None and not _LOSSES.isdisjoint(_words(name)) and np.isfinite(values).all():
+        return Metric(name, Meaning.ERROR, steps, values)
+    return metric
 
 
 def _metric(name: str, steps: Values, values: Values) -> Metric | None:

@@ -36,13 +36,16 @@ class GradientScale:
 
 
 def gradient_scale(facts: "Facts") -> GradientScale | None:
-    """Return the scale of the first gradient; None with several optimizers, or if it is unknown.
+    """Return the scale of the first gradient; None if optimizers compete, or if it is unknown.
 
-    A loss that changes its sign passes through zero and is no unit to measure in.
+    Of models that are trained one after the other it is that of the last. A loss that changes its
+    sign passes through zero and is no unit to measure in.
     """
     first = []
     for signal in (GRAD_TOTAL_NORM, WEIGHT_TOTAL_NORM, LOSS):
         series = list(facts.run[signal].values()) if signal in facts.run else []
+        if start := facts.fresh_start:
+            series = [each for each in series if len(each) and each.first >= start]
         if len(series) != 1 or not len(series[0]):
             return None
         first.append(abs(float(series[0].values[0])))

@@ -31,6 +31,7 @@ class Parameter:
     in_model: bool
     optimizer: int  # -1: held by none
     since: int
+    outside_since: int = 0  # of one in no model: the step
 
 
 def parameters(facts: "Facts") -> list[Parameter]:
@@ -42,7 +43,16 @@ def parameters(facts: "Facts") -> list[Parameter]:
         is_trainable, trainable_since = trainable.get(name, (1, 0))
         is_in_model, in_model_since = in_model.get(name, (1, 0))
         since = max(held_since, trainable_since, in_model_since)
-        known.append(Parameter(name, is_trainable > 0, is_in_model > 0, optimizer, since))
+        known.append(
+            Parameter(
+                name,
+                is_trainable > 0,
+                is_in_model > 0,
+                optimizer,
+                since,
+                0 if is_in_model else in_model_since,
+            )
+        )
     return known
 
 
@@ -108,6 +118,21 @@ def nonzero_gradients(facts: "Facts", since: Mapping[str, int], *, enough: int) 
         if all(count >= enough for count in counts.values()):
             break
     return counts
+
+
+def was_replaced(facts: "Facts", parameter: Parameter) -> bool:
+    """Whether the model that held a parameter was replaced by another during the run."""
+    held = facts.run[PARAMETER_IN_MODEL].get(parameter.name)
+    return not parameter.in_model and held is not None and bool(held.values.max() > 0)
+
+
+def keeps_gradient(facts: "Facts", parameter: Parameter) -> bool:
+    """Whether the gradient of a parameter has one norm since it is in no model: it is left over."""
+    norms = facts.run[GRAD_NORM].get(parameter.name) if GRAD_NORM in facts.run else None
+    if norms is None:
+        return True
+    later = norms.values[norms.steps > parameter.outside_since]
+    return len(later) == 0 or bool((later == later[0]).all())
 
 
 def covering(names: Iterable[str], others: Iterable[str]) -> list[str]:

@@ -34,7 +34,7 @@ class OutcomeState(Enum):
     LEARNED = "learned"
     FALLING = "still falling"  # towards the best constant prediction
     STALLED = "stalled"  # better than the best constant prediction, but hardly, and level
-    OVERFITS = "overfits"  # the validation loss rises while the training loss falls
+    OVERFITS = "overfits"  # the validation loss rises while the training loss falls, or is high
     LEARNED_NOTHING = "learned nothing"
     MEMORISED = "learned only the training data"  # validation is at the best constant prediction
     DIVERGED = "diverged"
@@ -154,7 +154,7 @@ def _unknown(reason: str) -> Outcome:
 def _broken(facts: "Facts") -> Outcome | None:
     """Return the outcome of a loss that is not finite at the end, or None."""
     for owner, loss in recorded_losses(facts).items():
-        finite = np.isfinite(loss.values)
+        finite = np.isfinite(loss.values) | np.isin(loss.steps, facts.discarded_steps)
         if not finite[-1] and loss.last >= facts.stage_start:
             broken = trailing(~finite)
             since = int(loss.steps[len(loss) - broken])

@@ -39,6 +39,7 @@ _FAMILIES = {
     TrialKind.GUARDED: ChangeFamily.GUARD,
     TrialKind.SAME_ACCUMULATION: ChangeFamily.ACCUMULATION,
     TrialKind.HELD: ChangeFamily.SETTING,
+    TrialKind.COUNTER_HELD: ChangeFamily.SETTING,
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
     TrialKind.LINE_SEARCH: ChangeFamily.RATE,
     TrialKind.CLIP: ChangeFamily.CLIP,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from holter.diagnosis.facts.replayed_changes import (
     SMALLER_STEPS,
@@ -23,11 +23,15 @@ from holter.record.events import (
     ChangeTried,
     Reproduced,
     TriageMade,
+    WindowMeasure,
 )
 from holter.record.trials import TrialKind, parts
 
 NOT_REPRODUCED = "not reproduced"
 NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
+_AS_MEANT = (ChangeFamily.KERNELS, ChangeFamily.PRECISION)  # leave the training as it is meant
+# These change what is wrong, alone.
+_LOCAL = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION, ChangeFamily.SETTING)
 _SEVERAL = 2  # bad batches among the next few: not a single one
 
 
@@ -71,6 +75,7 @@ class Replayed:
     triage: Triage | None
     born_at: int | None = None  # the step of the birth
     has_other_data: bool = False  # from the onset on, with losses of another level
+    measures: Mapping[str, WindowMeasure] = field(default_factory=dict)  # of the changes
 
     @property
     def is_born_later(self) -> bool:
@@ -166,6 +171,17 @@ class Replayed:
         return [change for change in self.changes.values() if change.family in families]
 
     @property
+    def is_cured_locally(self) -> bool:
+        """Whether the least cure changes only what is wrong: an operation, a number, a kernel."""
+        least = self.minimal_cure
+        if least is None:
+            return False
+        kind = parts(least.name)[0].kind
+        if kind in (TrialKind.EARLIER_RATE, TrialKind.COUNTER_HELD):  # of which others may follow
+            return kind is TrialKind.EARLIER_RATE
+        return least.family in (*_LOCAL, *_AS_MEANT, ChangeFamily.EDITS)
+
+    @property
     def proven_cure(self) -> ReplayedChange | None:
         """The least change that cures, if the failure was reproduced and all were tried."""
         return self.minimal_cure if self.is_reproduced and self.all_tried else None
@@ -177,22 +193,24 @@ class Replayed:
         Kernels and precision come first: they leave the training as it is meant. Then a safe form
         of the operation that fails, and what acts on steps, unless it is the data: smaller steps
         only limit the damage that a bad batch does. The safe form comes first where the operation
-        has no value for such operands (log of 0), which other batches will meet as well, where the
-        values of the batch are like those of others, or where several batches are bad in a few
-        steps: there is no single batch to leave out.
+        has no value for such operands (log of 0, a CTC loss without an alignment) or the script
+        writes a gradient that overflows, which other batches will meet as well, where the values of
+        the batch are like those of others, or where several batches are bad in a few steps: there
+        is no single batch to leave out.
         """
         cures = [c for c in self.changes.values() if c.outcome is CureOutcome.CURES]
         if self.is_given:  # smaller steps change what a script collects, not what it is given
             cures = [c for c in cures if c.family not in SMALLER_STEPS]
+        if any(c.family in SMALLER_STEPS for c in cures):
+            # Other kernels round in another way: enough to miss what smaller steps avoid.
+            cures = [c for c in cures if c.family is not ChangeFamily.KERNELS]
         cures.sort(key=size_of)
-        meant = [c for c in cures if c.family in (ChangeFamily.KERNELS, ChangeFamily.PRECISION)]
+        meant = [c for c in cures if c.family in _AS_MEANT]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
         if self.has_ordinary_batches:  # which the training would meet again and again
             cures = [c for c in cures if c not in without]
             without = []
-        # These change what is wrong, alone.
-        local = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION, ChangeFamily.SETTING)
-        guards = [c for c in cures if c.family in local]
+        guards = [c for c in cures if c.family in _LOCAL]
         birth = self.birth
         if (
             birth is not None
@@ -204,8 +222,8 @@ class Replayed:
             meant += [c for c in cures if parts(c.name)[0].kind is TrialKind.LARGER_EPSILON]
         acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
         ordinary = self.triage is not None and self.triage.outlies is False
-        singular = birth is not None and birth.is_singular
-        recurs = self.about.bad >= _SEVERAL or singular or ordinary
+        unsafe = birth is not None and birth.has_safe_form
+        recurs = self.about.bad >= _SEVERAL or unsafe or ordinary
         first = self.is_data and not (guards and recurs)
         order = (*meant, *without, *acting) if first else (*meant, *acting, *without)
         return next(iter(order), None)
@@ -250,6 +268,7 @@ def replayed(run: Run) -> Replayed | None:
         found,
         changes={change.name: change for change in changes},
         has_other_data=normal.level is not None,
+        measures=measures,
     )
 
 

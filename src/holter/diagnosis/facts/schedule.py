@@ -54,6 +54,19 @@ class Rate:
         after = int(above[-1]) + 1 if len(above) else 0
         return int(self.steps[after]) if after < len(self.steps) else int(self.steps[-1]) + 1
 
+    def share_before(self, step: int) -> float:
+        """Return the share of the steps of its optimizer that are before `step`.
+
+        A run may train in stages, with an optimizer each.
+        """
+        first, end = int(self.steps[0]), int(self.steps[-1]) + 1
+        return (min(step, end) - first) / (end - first)
+
+    def is_zero_from(self, step: int) -> bool:
+        """Whether the rate is exactly 0 in all groups from `step` to the end."""
+        rest = self.values[self.steps >= step]
+        return bool(len(rest)) and bool((rest == 0).all())
+
     def at(self, step: int) -> float | None:
         """Return the rate in effect at `step`, or None before the first reading."""
         index = int(np.searchsorted(self.steps, step, "right")) - 1

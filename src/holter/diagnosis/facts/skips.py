@@ -38,7 +38,8 @@ def discarded_steps(facts: "Facts") -> Steps:
     """Return the steps with a non-finite loss whose gradients the script itself discarded.
 
     Such a step has one backward pass more than the median, and the gradients that reached the
-    optimizer are finite; where they were not read, the next loss is finite. Empty if there are
+    optimizer are finite; where they were not read, a later loss is finite. The last loss of a
+    training has no step after it: it counts if others were discarded before. Empty if there are
     many: that is no guard against a rare bad batch.
     """
     none = np.empty(0, np.int64)
@@ -55,6 +56,8 @@ def discarded_steps(facts: "Facts") -> Steps:
     bad = np.unique(np.concatenate([loss.steps[~np.isfinite(loss.values)] for loss in losses]))
     harmless = np.concatenate([norm.steps for norm in norms] + [_survived(loss) for loss in losses])
     guarded = np.isin(bad, harmless) & np.isin(bad, repeated)
+    if len(bad) > 1 and bad[-1] == max(loss.last for loss in losses):
+        guarded[-1] = True
     if not guarded.all() or len(bad) > _RARE * max(map(len, losses)):
         return none
     return bad
@@ -78,6 +81,7 @@ def _survived_in_log(facts: "Facts") -> Steps:
 
 
 def _survived(loss: Series) -> Steps:
-    """Return the steps with a non-finite loss after which the next loss is finite."""
+    """Return the steps with a non-finite loss after which a loss is finite again."""
     finite = np.isfinite(loss.values)
-    return loss.steps[:-1][~finite[:-1] & finite[1:]]
+    last = int(loss.steps[finite].max(initial=-1))
+    return loss.steps[~finite & (loss.steps < last)]

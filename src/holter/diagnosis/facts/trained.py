@@ -6,7 +6,7 @@ import numpy as np
 
 from holter.record import Series
 from holter.record.events import Resumed
-from holter.record.signals import CHECKPOINT_WEIGHTS, LOSS, OPTIMIZER_AGE
+from holter.record.signals import CHECKPOINT_WEIGHTS, LOSS, OPTIMIZER_AGE, PARAMETER_OPTIMIZER
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -47,6 +47,21 @@ def stage_start(facts: "Facts") -> int:
         return 0
     begun = trained[1].first
     return begun if any(loss.last < begun for loss in losses.values()) else 0
+
+
+def fresh_start(facts: "Facts") -> int:
+    """Return the first step of the last training if nothing trained its parameters before, else 0.
+
+    The first loss of a model that is trained after others, as in a cross-validation, is that of
+    initial weights. A fine-tuning goes on with weights that were trained.
+    """
+    start = stage_start(facts)
+    if not start or PARAMETER_OPTIMIZER not in facts.run:
+        return 0
+    rows = facts.run[PARAMETER_OPTIMIZER].rows()
+    held = rows.present & (rows.values >= 0)
+    earlier, later = held[rows.steps < start].any(axis=0), held[rows.steps >= start].any(axis=0)
+    return start if later.any() and not (earlier & later).any() else 0
 
 
 def continues(facts: "Facts") -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _NORMS = 10  # sampled norms needed
 _ORDINARY = 0.1  # the largest weight decay of common recipes
-_ALL_BUT_ZERO = 1e-3  # initial size, over one that preserves the input, that is as good as zero
+ALL_BUT_ZERO = 1e-3  # initial size, over one that preserves the input, that is as good as zero
 _ADDED_TO_GRADIENT = ("SGD", "Adam", "NAdam", "RAdam", "Adamax", "Adagrad", "RMSprop", "Rprop")
 
 
@@ -92,7 +92,7 @@ def growth(facts: "Facts") -> Growth | None:
 
 def _starts_at_zero(facts: "Facts", layer: Layer) -> bool:
     size = initial_size(facts, layer)
-    return size is not None and size < _ALL_BUT_ZERO
+    return size is not None and size < ALL_BUT_ZERO
 
 
 def most_by_updates(facts: "Facts") -> float | None:

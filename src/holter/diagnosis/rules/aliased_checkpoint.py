@@ -1,4 +1,4 @@
-"""The weights that are restored are the model's own: they were kept without a copy."""
+"""The best weights were kept without a copy, so restoring them changes nothing."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from holter.record.signals import LOSS
 
 @rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def aliased_checkpoint(facts: Facts) -> Iterator[Verdict]:
-    """The weights that are restored are the model's own: they were kept without a copy.
+    """The best weights were kept without a copy, so restoring them changes nothing.
 
     ## What it does
     Compares the memory of the tensors that `load_state_dict` is given with the memory of the
@@ -55,7 +55,7 @@ def aliased_checkpoint(facts: Facts) -> Iterator[Verdict]:
         if event.what.own >= event.what.found:
             aliased.setdefault(event.what.module, []).append(event)
     if not aliased:
-        yield aliased_checkpoint.clear("no state that was loaded is the model's own memory")
+        yield aliased_checkpoint.clear("no loaded state shares the memory of the model")
     for events in aliased.values():
         yield _finding(facts, events)
 
@@ -66,7 +66,7 @@ def _finding(facts: Facts, events: list[Event[StateLoaded]]) -> Verdict:
     again = f", and in {len(events) - 1} later loads" if len(events) > 1 else ""
     return aliased_checkpoint.finding(
         f"all {loaded.found} tensors of the state that {loaded.module.split()[0]} loads after step"
-        f" {first.step}{where} are its own memory{again}: the load changes nothing",
+        f" {first.step}{where} share the model's memory{again}: loading changes nothing",
         confidence=Confidence.CERTAIN,
         onset=first.step,
         evidence=(

@@ -14,20 +14,22 @@ from holter.record.signals import SAMPLE_ALIASED
 def aliased_samples(
     facts: Facts,
     *,
-    min_share: Annotated[float, "share of the last elements that hold the same array"] = 0.5,
+    min_share: Annotated[float, "share of the last elements that share their arrays"] = 0.5,
 ) -> Iterator[Verdict]:
     """Stored samples share one array that is overwritten in place.
 
     ## What it does
     Looks at the lists and deques that grow in the functions that call `backward()`, such as a
-    replay buffer, and compares the memory addresses of the arrays in their last 64 elements. It
-    reports a container whose elements hold the same array in one field, if the content of the array
-    changed while it was stored and another field of the elements differs.
+    replay buffer, or a model without gradients, such as a rollout, and compares the memory
+    addresses of the arrays in their last 64 elements. It reports a container in which most elements
+    hold the same array in one field as others do, if the content of such an array changed while it
+    was stored and another field of the elements, or another list beside it, differs.
 
     ## Why it matters
-    An environment that updates its state in place returns the same array at every step. Every
-    stored sample then shows the latest state, with the action and the reward of another one: the
-    model is trained on pairs that never occurred.
+    An environment that updates its state in place returns the same array at every step, or one
+    row of it for each of several environments. Every stored sample then shows the latest state,
+    with the action and the reward of another one: the model is trained on pairs that never
+    occurred.
 
     ## Example
     ```python
@@ -59,8 +61,8 @@ def aliased_samples(
     if not aliased:
         name = max(largest, key=largest.__getitem__)
         yield aliased_samples.clear(
-            f"at most {percent(largest[name])} of the last elements of `{name}` hold the same"
-            " overwritten array"
+            f"at most {percent(largest[name])} of the last elements of `{name}` share an array that"
+            " is overwritten"
             if largest[name]
             else f"no array in {_names(list(largest))} is overwritten while it is stored"
         )
@@ -69,15 +71,15 @@ def aliased_samples(
     shares = table[name]
     onset = int(min(table[each].steps[table[each].values >= min_share][0] for each in aliased))
     yield aliased_samples.finding(
-        f"{percent(largest[name])} of the last elements of {_names(aliased)} hold one and the same"
-        " array, which is overwritten while it is stored: they all show its latest content",
+        f"{percent(largest[name])} of the last elements of {_names(aliased)} share their array with"
+        " others, and it is overwritten while it is stored: they show its latest content",
         confidence=Confidence.CERTAIN,
         onset=onset,
         evidence=(
             Evidence(
                 SAMPLE_ALIASED,
                 (onset, shares.last),
-                f"up to {percent(largest[name])} of the elements hold the same array at"
+                f"up to {percent(largest[name])} of the elements share an array at"
                 f" {int((shares.values >= min_share).sum())} sampled steps",
                 name,
             ),

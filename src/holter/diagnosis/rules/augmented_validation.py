@@ -113,7 +113,7 @@ def _finding(facts: Facts, differing: str, differ: float) -> Verdict:
         Evidence(REFETCH_TARGETS, (0, 0), "none differs", "valid"),
         Evidence(REFETCH_NEARER, (0, 0), f"{percent(nearer)} are versions of one sample", "valid"),
     ]
-    fix = "give validation a data set of its own, without random transforms"
+    fix = "give validation a separate data set without random transforms"
     if unexplained:
         says = f"{percent(unexplained)} differ with the same random numbers"
         evidence.append(Evidence(REFETCH_UNEXPLAINED, (0, 0), says, "valid"))

@@ -1,4 +1,4 @@
-"""The number of batches that make a step changes, and the training fails there."""
+"""The number of batches per step changes, and the training fails there."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated
@@ -27,7 +27,7 @@ def changed_accumulation(
     max_delay: Annotated[int, "steps between the change and the failure"] = 8,
     min_growth: Annotated[float, "ratio of the gradient norms after and before"] = 1.5,
 ) -> Iterator[Verdict]:
-    """The number of batches that make a step changes, and the training fails there.
+    """The number of batches per step changes, and the training fails there.
 
     ## What it does
     Counts `backward()` calls per step. Reports a failure within a few steps after the number
@@ -94,7 +94,7 @@ def changed_accumulation(
         )
         return
     grown = f", and gradients grow {number(growth)} times" if growth is not None else ""
-    cured = "; with as many as before it does not fail" if tried else ""
+    cured = "; with the earlier number it does not fail" if tried else ""
     yield changed_accumulation.finding(
         f"the failure of step {failing} follows a change in the number of batches per step, from"
         f" {before:g} to {after:g} at step {step}{grown}{cured}",

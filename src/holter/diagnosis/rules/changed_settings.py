@@ -10,7 +10,7 @@ from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
-from holter.record.trials import UNCHANGED
+from holter.record.trials import UNCHANGED, TrialKind, parts
 
 
 @rule(
@@ -61,6 +61,13 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
             changed_settings.clear(f"{listed(tried)} did not cure it")
             if tried
             else changed_settings.not_examined("no number of the script changes in the window")
+        )
+        return
+    least = replay.minimal_cure
+    counted = all(parts(name)[0].kind is TrialKind.COUNTER_HELD for name in cured)
+    if counted and least is not None and least.family is not ChangeFamily.SETTING:
+        yield changed_settings.clear(
+            f"{least.name} cured it; {listed(cured)} only keeps the script from getting there"
         )
         return
     guards = replay.cured_by(ChangeFamily.GUARD)

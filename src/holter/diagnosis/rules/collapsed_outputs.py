@@ -1,4 +1,4 @@
-"""A generator returns almost the same for every input."""
+"""A generator returns almost the same output for every input."""
 
 import math
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import number, percent
+from holter.diagnosis.wording import number, percent, unmet
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import RESPONSE_INPUT_SPREAD, RESPONSE_SPREAD
 
@@ -24,11 +24,11 @@ def collapsed_outputs(
     min_steps: Annotated[int, "steps of training needed"] = 100,
     share: Annotated[float, "share of the spread of real samples that is reported"] = 0.15,
 ) -> Iterator[Verdict]:
-    """A generator returns almost the same for every input.
+    """A generator returns almost the same output for every input.
 
     ## What it does
-    Compares how much the outputs of one model vary between samples with how much the real samples
-    do that another model of the same training is given. It reports far less although the inputs of
+    Compares the spread of one model's outputs between samples with that of the real samples that
+    another model of the training is given. It reports a far smaller spread although the inputs of
     the generator vary. The other model has to be given the outputs themselves at some steps.
 
     ## Why it matters
@@ -54,7 +54,13 @@ def collapsed_outputs(
     """
     if facts.run.steps < min_steps or len(facts.run.meta.model) < 2:
         yield collapsed_outputs.not_examined(
-            f"fewer than two models, or than {min_steps} steps of training"
+            unmet(
+                (len(facts.run.meta.model) > 1, "no two models are trained"),
+                (
+                    facts.run.steps >= min_steps,
+                    f"{facts.run.steps} of the {min_steps} steps needed",
+                ),
+            )
         )
         return
     pairs = [
@@ -70,7 +76,7 @@ def collapsed_outputs(
     ]
     if not pairs:
         yield collapsed_outputs.not_examined(
-            "no model returns what another one is given beside other samples"
+            "no model's output is given to another model that also gets other samples"
         )
         return
     made, judge = min(pairs, key=lambda pair: pair[0].final / pair[1].given)

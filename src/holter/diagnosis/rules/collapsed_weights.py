@@ -31,9 +31,9 @@ def collapsed_weights(
 
     ## What it does
     Compares the norm of each weight matrix at the end with its initial norm, and takes the median
-    over the matrices. It reports a collapse if the loss went badly. The stronger the weight decay,
-    by the learning rate or, in Adam, beside the gradient that it is added to, the less the norms
-    need to shrink.
+    over the matrices. It reports a collapse if the loss went badly. The stronger the weight decay
+    (times the learning rate or, in Adam, relative to the gradient that it is added to), the less
+    the norms need to shrink.
 
     ## Why it matters
     Weight decay pulls every weight to zero at each step. If it is stronger than the gradient, the

@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.facts.prevalence import RECENT
 from holter.diagnosis.facts.progress import level, median_update, steps_follow_gradients
 from holter.diagnosis.rule import rule
@@ -81,7 +82,7 @@ def constant_clipping(
         yield constant_clipping.clear(str(clipping))
     elif loss is None or fall is None:
         yield constant_clipping.not_examined(f"{clipping}; whether the loss falls is unknown")
-    elif fall >= min_fall or not is_small:
+    elif (fall >= min_fall and not _is_above_constant(facts)) or not is_small:
         moved = "" if update is None else f", the median relative update is {update:.1g}"
         yield constant_clipping.harmless(f"{clipping}; the loss fell by {percent(fall)}{moved}")
     else:
@@ -150,6 +151,11 @@ def _effect(facts: Facts, clipping: _Clipping, follows: bool) -> str:
         "a common recipe; the effective learning rate is about"
         f" {rate * clipping.coefficient:.2g} instead of {rate:.2g}"
     )
+
+
+def _is_above_constant(facts: Facts) -> bool:
+    """Whether the loss still falls, but ends above that of the best constant prediction."""
+    return facts.run_outcome.state is OutcomeState.FALLING
 
 
 def _outliers(facts: Facts) -> Iterator[Verdict]:

@@ -21,7 +21,7 @@ def constant_labels(
     facts: Facts,
     *,
     min_steps: Annotated[int, "sampled steps needed"] = 20,
-    min_units: Annotated[int, "outputs from which on guessing is told from knowing"] = 8,
+    min_units: Annotated[int, "outputs needed to distinguish guessing from knowing"] = 8,
     max_accuracy: Annotated[float, "accuracy at the end, over that of guessing"] = 3.0,
 ) -> Iterator[Verdict]:
     """Every label is the same class, and the model does not predict it.

@@ -19,9 +19,9 @@ def curable_failure(
 
     ## What it does
 
-    It compares trainings that were repeated under one change each with the unchanged one, at equal
-    steps and with several seeds. Of the changes with which the training learns it names the
-    smallest. If a rule for the implied cause exists, that rule is reported in place of this one.
+    Compares repeats of the training, each under one change, with the unchanged training, at equal
+    steps and with several seeds. It names the smallest change with which the training learns. If a
+    rule for the implied cause exists, that rule is reported in place of this one.
 
     ## Why it matters
 
@@ -50,7 +50,7 @@ def curable_failure(
     cures = facts.cures
     assert cures is not None
     if cures.outcome is None:
-        yield curable_failure.not_examined("how the unchanged training went cannot be judged")
+        yield curable_failure.not_examined("the outcome of the unchanged training is unknown")
     elif not is_poor(cures.outcome):
         yield curable_failure.clear(f"the unchanged training learned: {cures.outcome.says}")
     elif not cures.failed:

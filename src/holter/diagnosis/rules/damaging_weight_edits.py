@@ -1,4 +1,4 @@
-"""The script writes to weights between steps, and the training fails by it."""
+"""The script writes to weights between steps, which makes the training fail."""
 
 from collections.abc import Iterator
 
@@ -22,15 +22,15 @@ _OTHERS = (ChangeFamily.BATCH, ChangeFamily.PRECISION, ChangeFamily.KERNELS)
     preview=True,
 )
 def damaging_weight_edits(facts: Facts) -> Iterator[Verdict]:
-    """The script writes to weights between steps, and the training fails by it.
+    """The script writes to weights between steps, which makes the training fail.
 
     ## What it does
     `holter try replay` repeats the failing window without what the script writes to weights between
     its steps. Reports a failure that this cures, and neither another batch nor float32 does.
 
     ## Why it matters
-    The optimizer knows nothing of such an edit: its moments belong to the weights of before. A
-    factor that is applied at every step grows without bounds.
+    The optimizer knows nothing of such an edit: its moments belong to the weights before the edit.
+    A factor that is applied at every step grows without bounds.
 
     ## Example
     ```python

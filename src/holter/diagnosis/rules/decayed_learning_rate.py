@@ -133,6 +133,6 @@ def _finding(
         confidence=Confidence.LIKELY if likely else Confidence.HINT,
         onset=weak,
         evidence=evidence,
-        fix=f"stretch the schedule, which is over by step {gone}, over the whole run, or give it a"
+        fix=f"stretch the schedule, which ends by step {gone}, over the whole run, or give it a"
         f" floor: `eta_min={WEAK * rate.peak:.1g}`",
     )

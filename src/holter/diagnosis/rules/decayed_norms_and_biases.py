@@ -58,8 +58,7 @@ def decayed_norms_and_biases(
     Put parameters with one dimension (gains and biases) into a group with `weight_decay=0`.
 
     ## When it is wrong
-    Gains may shrink for good reasons, and many recipes decay everything and do well: this is never
-    more than a hint.
+    Many recipes decay everything and work well: this is never more than a hint.
 
     ## How to confirm
     - Print the mean of a gain before and after training, with and without decay.
@@ -106,7 +105,7 @@ def decayed_norms_and_biases(
             ),
             Evidence(WEIGHT_DECAY, (0, facts.run.steps - 1), f"weight decay {decay:.3g}"),
         ),
-        fix="put gains and biases into a group of their own:"
+        fix="put gains and biases into a separate parameter group:"
         ' `{"params": vectors, "weight_decay": 0}`',
     )
 

@@ -1,4 +1,4 @@
-"""Most gradients are cleared before an optimizer steps with them."""
+"""Most gradients are cleared before an optimizer uses them."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -27,7 +27,7 @@ def discarded_gradients(
     min_share: Annotated[float, "share of the batches whose gradients are lost"] = 0.5,
     many: Annotated[float, "passes before a step that are reported where no loader is read"] = 8,
 ) -> Iterator[Verdict]:
-    """Most gradients are cleared before an optimizer steps with them.
+    """Most gradients are cleared before an optimizer uses them.
 
     ## What it does
     Counts the backward passes whose gradients `zero_grad()` clears although no optimizer has

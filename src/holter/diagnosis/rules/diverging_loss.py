@@ -8,6 +8,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.curve import Curve, Levels, growth, levels
+from holter.diagnosis.facts.figures import learned_metric
 from holter.diagnosis.facts.progress import median_update
 from holter.diagnosis.facts.stages import stages
 from holter.diagnosis.facts.targets import GROWN, growth_of_targets
@@ -44,12 +45,24 @@ def growing_targets(facts: Facts, rise: _Rise) -> str | None:
     )
 
 
+@exception
+def risen_metric(facts: Facts, rise: _Rise) -> str | None:
+    """The metric that the script shows rose by far and ends near its best: the task got harder."""
+    shown = learned_metric(facts.run)
+    if shown is None or rise.is_sure:
+        return None
+    return (
+        f"the loss rose from {rise.base:.3g} to {rise.last:.3g}, while `{shown.name}` went from"
+        f" {shown.values[0]:.3g} to {shown.last:.3g}"
+    )
+
+
 @rule(
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS,),
     symptom=True,
-    exceptions=(growing_targets,),
+    exceptions=(growing_targets, risen_metric),
 )
 def diverging_loss(
     facts: Facts,

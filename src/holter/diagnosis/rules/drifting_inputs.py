@@ -126,16 +126,15 @@ def drifting_inputs(
     fetched = int(measured_of(facts.run, REFETCH_SAMPLES, "train") or 0)
     if wandering >= min_wandering and fetched >= min_fetched:
         yield drifting_inputs.finding(
-            f"samples move away from what they were when they are read: several reads apart they"
-            f" differ {wandering:.2g} times as much as from one read to the next, in {fetched}"
-            " samples",
+            f"reading a sample changes it: versions several reads apart differ {wandering:.2g}"
+            f" times as much as consecutive ones, in {fetched} samples",
             confidence=Confidence.LIKELY,
             onset=0,
             evidence=(
                 Evidence(
                     REFETCH_WANDERING,
                     (0, 0),
-                    "the first and a later version of `dataset[i]` differ more than two in a row",
+                    "distant versions of `dataset[i]` differ more than consecutive ones",
                     "train",
                 ),
             ),

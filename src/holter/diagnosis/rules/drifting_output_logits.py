@@ -48,8 +48,8 @@ def drifting_output_logits(
 
     ## When it is wrong
     In float32 a drift has no effect for a long time. Very confident classifiers, and heads of
-    scaled cosines, have a large log Z that is no drift; they are recognised by logits that differ
-    as much between samples, or of which only the largest of each sample is large.
+    scaled cosines, have a large log Z that does not drift; they are recognised by logits that
+    differ as much between samples, or of which only the largest of each sample is large.
 
     ## How to confirm
     - Subtract the mean over the classes from the logits: if the loss is the same and the numbers
@@ -70,6 +70,9 @@ def drifting_output_logits(
             yield drifting_output_logits.not_examined(f"log Z of {owner} is not finite at the end")
             continue
         spread, size = _last(facts, OUTPUT_SPREAD, owner), _last(facts, OUTPUT_SIZE, owner)
+        if not (np.isfinite(spread) and np.isfinite(size)):
+            yield drifting_output_logits.not_examined(f"few logits of {owner} were read at the end")
+            continue
         symptom = (
             f"|log Z| of {owner} is {last:.3g} at the end; the logits spread by {spread:.3g} across"
             " samples"

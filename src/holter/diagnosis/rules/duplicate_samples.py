@@ -39,7 +39,7 @@ def few_values(facts: Facts, duplicates: Duplicates, _: float) -> str | None:
     """Inputs with few values, such as tokens, bits and boards, are equal by chance."""
     if is_continuous(facts.run, "train"):
         return None
-    return f"{duplicates}; their values are few, or tokens"
+    return f"{duplicates}; they have few distinct values, or are tokens"
 
 
 @exception

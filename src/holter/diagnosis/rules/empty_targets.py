@@ -1,4 +1,4 @@
-"""Some batches have no target that counts, and their loss is 0/0."""
+"""Some batches have only ignored targets, and their loss is 0/0."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -23,7 +23,7 @@ def empty_targets(
     *,
     window: Annotated[int, "steps within which a loss is read after an empty batch"] = 16,
 ) -> Iterator[Verdict]:
-    """Some batches have no target that counts, and their loss is 0/0.
+    """Some batches have only ignored targets, and their loss is 0/0.
 
     ## What it does
     Looks for steps on which the loss function ignores all targets of the batch and the loss stops

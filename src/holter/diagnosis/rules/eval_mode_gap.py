@@ -152,4 +152,7 @@ def _fix(facts: Facts, module: str, values: float) -> str:
         return f"set `momentum=0.1` for {module}: with 0 its running statistics never change"
     if values <= _FEW:
         return "use `nn.GroupNorm` or `nn.LayerNorm`, or a larger batch"
-    return f"check that all inputs of {module} in training are alike, and like those of validation"
+    return (
+        f"check that all inputs of {module} in training have one distribution, the same as in"
+        " validation"
+    )

@@ -1,4 +1,4 @@
-"""The source uses an iterator over parameters twice."""
+"""The source uses an iterator twice."""
 
 from collections.abc import Iterator
 
@@ -14,20 +14,27 @@ _MISTAKES = {
         " gets no parameters",
         "keep the parameters in a list: `{subject} = list(model.parameters())`",
     ),
+    "consumed in the first epoch": Mistake(
+        "`{code}` goes through `{subject}` in every iteration of a loop, but it was made once: the"
+        " first time consumes it, and the others get nothing",
+        "create it inside of the loop over epochs",
+    ),
 }
 
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def exhausted_iterators(facts: Facts) -> Iterator[Verdict]:
-    """The source uses an iterator over parameters twice.
+    """The source uses an iterator twice.
 
     ## What it does
     Reads the source of the script and of modules beside it. It reports a name that holds an
-    iterator over parameters, such as `model.parameters()`, and is used twice or in a loop.
+    iterator over parameters, such as `model.parameters()`, and is used twice or in a loop. It also
+    reports batches of a `zip`, `map` or generator that is made once, before the loop over epochs.
 
     ## Why it matters
     An iterator can be consumed once. The second use gets nothing: `clip_grad_norm_` clips nothing,
-    a second optimizer has no parameters, a weight average stays as it is.
+    a second optimizer has no parameters, a weight average stays as it is. All epochs but the first
+    have no batches.
 
     ## Example
     ```python

@@ -46,7 +46,7 @@ def exploding_gradients(
 
     ## What it does
     Reports a total gradient norm that rises far above the initial one, within the first steps or
-    for good, or becomes non-finite, if the loss went badly. At the first step it multiplies the
+    permanently, or becomes non-finite, if the loss went badly. At the first step it multiplies the
     norm by the RMS weight and divides by the loss of the best constant prediction (or by the first
     loss): how much the loss changes if each weight changes by a random amount of its size.
 
@@ -120,7 +120,12 @@ class Explosion:
 def _at_start(facts: Facts, norm: Series, large_scale: float) -> Explosion | None:
     """Gradients that were too large at the first step."""
     scale, first = facts.gradient_scale, float(norm.values[0])
-    if scale is None or scale.over_baseline <= large_scale or not np.isfinite(first):
+    if (
+        scale is None
+        or norm.first < facts.fresh_start
+        or scale.over_baseline <= large_scale
+        or not np.isfinite(first)
+    ):
         return None
     unit = "loss" if isinstance(facts.baseline, str) else "loss of the best constant prediction"
     # a loss as large as its gradients, without a large update, points at the initialisation

@@ -213,7 +213,7 @@ def _finding(
     fix = "raise the learning rate 10 times; if that changes nothing, train on one batch"
     if lab is not None:
         evidence.append(lab)
-        fix = "look outside the step, which learns in the lab: at the loop, optimizer and schedule"
+        fix = "the step learns when it is repeated alone: check the loop, optimizer and schedule"
     return flat_loss.finding(
         f"the loss{of(curve.owner)} is flat: "
         + (f"{values[0]:.3g} bit for bit" if identical else f"it changes {shape}"),

@@ -33,7 +33,7 @@ def fragmented_memory(
 
     ## Why it matters
     Before such a retry the GPU has to finish all its work, and all memory is then requested again
-    from the driver, which takes longer than many a step. The next stage is an out-of-memory error
+    from the driver, which may take longer than a step. The next stage is an out-of-memory error
     although enough memory is unused.
 
     ## Example

@@ -123,7 +123,7 @@ def _finding(facts: Facts, signal: Signal, name: str, growing: MemoryGrowth) -> 
         evidence.append(Evidence(MEMORY_HELD, seen, says, keeper.variable))
     repeated = growing.passes is not None and growing.passes > 0
     return growing_memory.finding(
-        f"the {name} grows by {size(growing.slope)} a step, {size(growing.total)} over"
+        f"the {name} grows by {size(growing.slope)} per step, {size(growing.total)} over"
         f" {growing.last - growing.first} steps{held}",
         confidence=Confidence.LIKELY if repeated or keeper is not None else Confidence.HINT,
         onset=growing.first,

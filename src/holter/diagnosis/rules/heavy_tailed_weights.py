@@ -56,6 +56,11 @@ def heavy_tailed_weights(
     - Print mean, standard deviation and extremes of each input column.
     """
     layers = {layer.name: layer for layer in facts.layers if layer.root**2 >= min_elements}
+    if not layers:
+        yield heavy_tailed_weights.not_examined(
+            f"no weight matrix has {min_elements:,} elements or more"
+        )
+        return
     largest, norms = facts.sample(WEIGHT_ABSMAX, layers), facts.sample(WEIGHT_NORM, layers)
     steps, rows, norm_rows = np.intersect1d(largest.steps, norms.steps, return_indices=True)
     if len(steps) < min_samples or largest.owners != norms.owners:

@@ -42,9 +42,9 @@ def identical_noise(
 
     ## What it does
     Reports a model that is given one and the same batch of noise at every step while another model,
-    which is trained in turn with it, is given changing inputs. Where inputs and targets have the
-    same shape, it reports a difference between them that looks like noise within a sample and is
-    the same in all samples.
+    which is trained alternately with it, is given changing inputs. Where inputs and targets have
+    the same shape, it reports a difference between them that looks like noise within a sample and
+    is the same in all samples.
 
     ## Why it matters
     A generator that only ever sees 128 noise vectors learns 128 outputs, and nothing in between. A
@@ -132,7 +132,7 @@ def _of_steps(facts: Facts, min_steps: int) -> Iterator[Finding]:
                     INPUT_STD,
                     (series.first, series.last),
                     f"{readings(facts, INPUT_STD, model)[0]:.3g}, and the mean"
-                    f" {readings(facts, INPUT_MEAN, model)[0]:.2g}: as of random numbers",
+                    f" {readings(facts, INPUT_MEAN, model)[0]:.2g}: as for random numbers",
                     model,
                 ),
             ),

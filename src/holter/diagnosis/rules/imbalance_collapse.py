@@ -39,7 +39,7 @@ def ranked_scores(facts: Facts, measured: Measured, found: Classification) -> st
         return None
     return (
         f"the validation loss is {percent(gain)} below that of predicting the class frequencies:"
-        " rare classes are told apart, but never come first"
+        " the scores distinguish rare classes, but never rank them first"
     )
 
 

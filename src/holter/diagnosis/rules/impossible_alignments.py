@@ -1,4 +1,4 @@
-"""Targets of a CTC loss cannot be aligned with their inputs."""
+"""Targets of a CTC loss cannot be aligned with their inputs, or with a part of them only."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -10,9 +10,15 @@ from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import ALIGNMENT_BLANK_FRACTION, ALIGNMENT_IMPOSSIBLE_FRACTION
+from holter.record.signals import (
+    ALIGNMENT_BLANK_FRACTION,
+    ALIGNMENT_FRAMES,
+    ALIGNMENT_IMPOSSIBLE_FRACTION,
+    ALIGNMENT_USED,
+)
 
 _CTC = "ctc_loss"
+_LENGTHS = 4  # different numbers of frames
 
 
 @rule(
@@ -25,17 +31,22 @@ def impossible_alignments(
     *,
     min_steps: Annotated[int, "sampled steps needed"] = 3,
     share: Annotated[float, "share of samples or of targets that is reported"] = 0.05,
+    max_used: Annotated[float, "share of the frames that the longest sample of a batch has"] = 0.75,
+    max_spread: Annotated[float, "relative spread of that share over batches"] = 0.1,
 ) -> Iterator[Verdict]:
-    """Targets of a CTC loss cannot be aligned with their inputs.
+    """Targets of a CTC loss cannot be aligned with their inputs, or with a part of them only.
 
     ## What it does
     Compares the lengths that `F.ctc_loss` is given, and counts targets that are the blank label. It
-    reports inputs that are shorter than their targets, and blanks among the targets.
+    reports inputs that are shorter than their targets, blanks among the targets, and input lengths
+    that leave out the end of every sample: batches are padded to their longest sample, and even its
+    length is a part of the frames.
 
     ## Why it matters
     A sequence with fewer frames than labels has no alignment: its loss is infinite, or with
-    `zero_infinity=True` it is 0 and the sample is ignored without a word. The blank is no label,
-    and no alignment can produce it.
+    `zero_infinity=True` it is 0 and the sample is ignored without a word. The blank is not a label,
+    and no alignment can produce it. Lengths that were divided by the stride twice cut each sample
+    in half: all labels have to be found in its beginning.
 
     ## Example
     ```python
@@ -48,7 +59,8 @@ def impossible_alignments(
     given. Keep one label number for the blank alone, and pass it as `blank`.
 
     ## When it is wrong
-    Data of which a few samples are too short, and known to be left out by `zero_infinity`.
+    Data of which a few samples are too short, and known to be left out by `zero_infinity`. Batches
+    are padded to lengths that vary and that no sample has.
 
     ## How to confirm
     - Print `(input_lengths < target_lengths).sum()` and `(targets == blank).sum()` of a batch.
@@ -82,8 +94,33 @@ def impossible_alignments(
             evidence=(Evidence(ALIGNMENT_BLANK_FRACTION, span, percent(blank), _CTC),),
             fix="pass the label number that no target has as `blank`",
         )
+    elif (used := _constant_share(facts, min_steps, max_used, max_spread)) is not None:
+        yield impossible_alignments.finding(
+            f"the longest input of a batch has {percent(used)} of the frames that ctc_loss is given"
+            " (median), whatever their number: the rest of each sample is left out",
+            confidence=Confidence.LIKELY,
+            onset=series.first,
+            evidence=(Evidence(ALIGNMENT_USED, span, percent(used), _CTC),),
+            fix="pass the lengths of the output of the model as they are: divide those of the input"
+            " by the stride once",
+        )
     else:
         yield impossible_alignments.clear(
             "hardly any input of ctc_loss is shorter than its target, and hardly any target is the"
             " blank"
         )
+
+
+def _constant_share(
+    facts: Facts, min_steps: int, max_used: float, max_spread: float
+) -> float | None:
+    """Return the share of the frames that the longest samples have, if it follows their number.
+
+    Where all batches have the same number of frames, they may be padded to a fixed one.
+    """
+    used, frames = (readings(facts, each, _CTC) for each in (ALIGNMENT_USED, ALIGNMENT_FRAMES))
+    if min(len(used), len(frames)) < max(min_steps, _LENGTHS) or len(np.unique(frames)) < _LENGTHS:
+        return None
+    middle = float(np.median(used))
+    spread = float(np.ptp(np.percentile(used, (5, 95))))
+    return middle if 0 < middle <= max_used and spread <= max_spread * middle else None

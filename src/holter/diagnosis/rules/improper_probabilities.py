@@ -10,7 +10,7 @@ from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.handwritten import loss_name
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import TARGET_MAX, TARGET_MIN
+from holter.record.signals import LOSS, TARGET_MAX, TARGET_MIN
 
 _BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 
@@ -67,7 +67,7 @@ def improper_probabilities(
         if len(low) < min_steps:
             yield improper_probabilities.not_examined(f"{len(low)} of the {min_steps} steps needed")
             continue
-        if outside < min_steps:
+        if outside < (1 if _falls_below_zero(facts) else min_steps):
             yield improper_probabilities.clear(measured)
             continue
         series = facts.run[TARGET_MIN][function]
@@ -82,3 +82,9 @@ def improper_probabilities(
             ),
             fix="scale the targets to the range from 0 to 1, or use another loss",
         )
+
+
+def _falls_below_zero(facts: Facts) -> bool:
+    """Whether a loss that cannot be negative for probabilities is."""
+    losses = facts.run[LOSS].values() if LOSS in facts.run else ()
+    return any(bool((series.values < 0).any()) for series in losses)

@@ -7,7 +7,7 @@ from typing import Annotated
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import series
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import DATASET_COLUMN_TRANSFER, LOSS, VAL_LOSS
 
@@ -89,8 +89,8 @@ def inconsistent_columns(
     if not lost:
         best = max(columns, key=lambda column: column.train)
         yield inconsistent_columns.clear(
-            f"column {best.number} predicts {percent(max(best.train, 0.0))} of the variance of the"
-            f" targets in training and {percent(max(best.valid, 0.0))} in validation"
+            f"column {best.number} predicts {portion(max(best.train, 0.0))} of the variance of the"
+            f" targets in training and {portion(max(best.valid, 0.0))} in validation"
         )
         return
     telling = sum(column.train >= min_share for column in columns)
@@ -134,8 +134,9 @@ def inconsistent_columns(
             ),
             *_loss_evidence(facts, losses),
         ),
-        fix="make the column in the same way for both splits: fit encoders and tables of categories"
-        " on training samples once; averages of the target must not include the sample itself",
+        fix="compute the column in the same way for both splits: fit encoders and tables of"
+        " categories on training samples once; averages of the target must not include the"
+        " sample itself",
     )
 
 

@@ -1,4 +1,4 @@
-"""Two classes are confused as by chance although all others are told apart."""
+"""Two classes are confused at chance level although all others are distinguished."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def indistinct_classes(
     min_inside: Annotated[float, "share of a pair's targets that is predicted as one of it"] = 0.9,
     min_others: Annotated[float, "share of other targets that must be right"] = 0.9,
 ) -> Iterator[Verdict]:
-    """Two classes are confused as by chance although all others are told apart.
+    """Two classes are confused at chance level although all others are distinguished.
 
     ## What it does
     Looks at the confusions of the last validation pass. It reports two classes whose targets are

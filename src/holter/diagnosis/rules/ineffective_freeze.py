@@ -1,4 +1,4 @@
-"""The source sets `requires_grad` on a module, which freezes nothing."""
+"""The source means to freeze parameters, and freezes none."""
 
 from collections.abc import Iterator
 
@@ -14,21 +14,39 @@ _MISTAKES = {
         " trained",
         "freeze the parameters: `{subject}.requires_grad_(False)`",
     ),
+    "nothing frozen": Mistake(
+        "`{code}` turns `requires_grad` on where it is on already: nothing in the source turns it"
+        " off, so that all parameters are trained",
+        "turn it off for all others: `p.requires_grad_(name in trainable)` for every parameter",
+    ),
+    "training teacher": Mistake(
+        "`{code}` puts a fixed model into training mode: dropout and batch statistics change what"
+        " `{subject}` says",
+        "keep it in evaluation mode: `{subject}.eval()`",
+    ),
+    "unprepared teacher": Mistake(
+        "`{code}` makes a model in training mode, its weights are loaded, and nothing calls"
+        " `{subject}.eval()`: dropout and batch statistics change what it says",
+        "call `{subject}.eval()` after the weights are loaded",
+    ),
 }
 
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def ineffective_freeze(facts: Facts) -> Iterator[Verdict]:
-    """The source sets `requires_grad` on a module, which freezes nothing.
+    """The source means to freeze parameters, and freezes none.
 
     ## What it does
     Reads the source of the script and of modules beside it. It reports assignments to
-    `requires_grad` of a module.
+    `requires_grad` of a module, and a loop that sets it to True for some parameters where nothing
+    ever sets it to False, although the optimizer is given the parameters that require a gradient.
+    It also reports the fixed teacher of a distillation that is in training mode.
 
     ## Why it matters
     Only tensors have `requires_grad`. On a module the assignment creates an attribute without an
-    effect: a pretrained backbone is trained further, and its features are destroyed by the large
-    gradients of a new head.
+    effect. Parameters are created with True, so that setting it selects nothing. A pretrained
+    backbone is trained further, and its features are destroyed by the large gradients of a new
+    head.
 
     ## Example
     ```python
@@ -40,7 +58,7 @@ def ineffective_freeze(facts: Facts) -> Iterator[Verdict]:
     Call `requires_grad_(False)`, which sets the flag of every parameter.
 
     ## When it is wrong
-    The class of the module defines `requires_grad` as a property.
+    The class of the module defines `requires_grad` as a property. A library freezes the parameters.
 
     ## How to confirm
     - Print `[p.requires_grad for p in model.backbone.parameters()]` after the statement.

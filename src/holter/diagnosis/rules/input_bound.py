@@ -34,7 +34,7 @@ def input_bound(
     Compares the time the loop waits for batches with the time of whole steps, holter's own time
     left out. Once the data were passed over twice only the later half of the run counts, so that a
     cache that fills in the first epoch is not reported. The wait for the first batch of a pass,
-    when workers start, is told separately.
+    when workers start, is reported separately.
 
     ## Why it matters
     While the loop waits, nothing is computed. Loading in other processes can hide the wait behind
@@ -141,7 +141,7 @@ def _fix(cores: int | None, loader: LoaderSeen, *, is_crowded: bool) -> str:
         )
     if is_crowded:
         return (
-            "nothing is wrong, the run only takes longer: cache what samples are decoded to, or use"
+            "nothing is wrong, the run only takes longer: cache decoded samples, or use"
             " a machine with more cores"
         )
     more = cores is None or cores > loader.workers

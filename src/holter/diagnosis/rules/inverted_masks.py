@@ -14,6 +14,66 @@ _MISTAKES = {
         " and keeps the others",
         "invert the mask: `~({subject})`",
     ),
+    "row without keys": Mistake(
+        "`{code}` hides each position from itself: the first one has no key left, and the softmax"
+        " over nothing but minus infinity is NaN",
+        "let each position see itself: keep `tril()` of ones, or hide `triu(diagonal=1)`",
+    ),
+    "padding alone": Mistake(
+        "`{code}` is a mean over the positions where `{subject}` is true: over the padding, and"
+        " nothing else",
+        "invert the mask in both sums: `~({subject})`",
+    ),
+    "zero before softmax": Mistake(
+        "`{code}` fills hidden positions with 0 before a softmax: e ** 0 is 1, so they keep a share"
+        " of the attention",
+        "fill with minus infinity: `scores.masked_fill({subject}, float('-inf'))`",
+    ),
+    "zero before minimum": Mistake(
+        "`{code}` fills what is excluded with 0 before a minimum: the minimum is always the 0",
+        "fill with infinity: `distances.masked_fill({subject}, float('inf'))`",
+    ),
+    "off diagonal": Mistake(
+        "`{code}` has a causal mask that is one diagonal too wide: each position sees the next one",
+        "keep `tril()` of ones, or hide `triu(diagonal=1)`",
+    ),
+    "mask after softmax": Mistake(
+        "`{code}` hides positions after the softmax: they had a share of the weights, and the"
+        " rest does not sum to 1",
+        "hide the scores: `scores.masked_fill(hidden, float('-inf'))` before the softmax",
+    ),
+    "no causal mask": Mistake(
+        "`{code}` has no `{subject}`: each position sees the tokens that it predicts",
+        "pass a causal mask: `generate_square_subsequent_mask(T)`, `is_causal=True`, or hide"
+        " `triu(diagonal=1)` of the scores",
+    ),
+    "unread mask": Mistake(
+        "`{code}`: nothing reads the mask `{subject}`, so that what it hides is attended to",
+        "use the mask in the attention: `scores.masked_fill(~{subject}, float('-inf'))`",
+    ),
+    "dropped mask of batch": Mistake(
+        "`{code}` leaves out the `{subject}` of padded batches: the model attends to padding, and"
+        " predictions depend on the longest text of a batch",
+        "pass the whole batch: `model(**batch)`",
+    ),
+    "dropped mask": Mistake(
+        "`{code}` pads texts, but only `input_ids` reach the model: without `{subject}` it"
+        " attends to padding",
+        "pass the whole encoding on: `model(**encoding)`",
+    ),
+    "mask on one side": Mistake(
+        "`{code}` masks one of two distributions; the softmax of `{subject}` gives padding a share",
+        "mask both: `{subject}.masked_fill(~mask, float('-inf'))`",
+    ),
+    "unread exclusion": Mistake(
+        "`{code}`: nothing reads `{subject}`, so that items to be left out are drawn or ranked",
+        "leave them out: `scores.masked_fill({subject}, float('-inf'))`, or draw again where"
+        " `{subject}` is true",
+    ),
+    "unread padding": Mistake(
+        "`{code}`: nothing reads `{subject}`, so that padding is counted",
+        "weigh by it: `(values * {subject}).sum() / {subject}.sum()`",
+    ),
 }
 
 
@@ -24,7 +84,10 @@ def inverted_masks(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     Reads the source of the script and of modules beside it. It compares how a mask is computed,
     such as `tokens != PAD`, with what its use expects: `masked_fill` and `key_padding_mask` hide
-    what is True, `scaled_dot_product_attention` keeps it.
+    what is True, `scaled_dot_product_attention` keeps it. It also reports causal masks that are
+    one diagonal too wide or too narrow, or missing, means over the padding alone, masks that fill
+    in 0 before a softmax or a minimum, masks that are applied after the softmax, and masks that
+    nothing reads.
 
     ## Why it matters
     The model attends to padding, or to the future, and to nothing else. The loss stays near the

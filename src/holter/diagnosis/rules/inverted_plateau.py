@@ -1,17 +1,19 @@
-"""A plateau scheduler takes the wrong direction for better."""
+"""ReduceLROnPlateau has the wrong mode for its metric."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.figures import is_worse_when_higher
 from holter.diagnosis.rule import rule
 from holter.record import Event, Series
-from holter.record.events import RateCut
+from holter.record.events import FigurePrinted, RateCut
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, SCHEDULE_STEPS, VAL_ACCURACY, VAL_LOSS, Signal
 
+_MATCHES = 2  # printed values that name a metric
 _BETTER = {"max": "higher", "min": "lower"}
 
 
@@ -27,15 +29,15 @@ def inverted_plateau(
         float, "relative deviation of the metric from a recorded one that makes them the same"
     ] = 0.02,
 ) -> Iterator[Verdict]:
-    """A plateau scheduler takes the wrong direction for better.
+    """ReduceLROnPlateau has the wrong mode for its metric.
 
     ## What it does
     Compares the metric for which `ReduceLROnPlateau` cuts the learning rate with the losses and
-    accuracies of the run. It reports a scheduler in mode `max` that is given a loss, and one in
-    mode `min` that is given an accuracy.
+    accuracies of the run, and with the figures that the script prints. It reports a scheduler in
+    mode `max` that is given a loss, and one in mode `min` that is given an accuracy.
 
     ## Why it matters
-    Each improvement counts as none. The learning rate is cut again and again while training goes
+    Improvements do not count as such: the learning rate is cut again and again while training goes
     well, and training ends long before it has converged.
 
     ## Example
@@ -57,12 +59,13 @@ def inverted_plateau(
     if not cuts:
         yield inverted_plateau.not_examined("no ReduceLROnPlateau has cut the learning rate")
         return
-    named = [(cut, _named(facts, cut, tolerance)) for cut in cuts]
+    shown = _shown(facts, cuts, tolerance)
+    named = [(cut, _named(facts, cut, tolerance) or shown) for cut in cuts]
     wrong = [(cut, name) for cut, name in named if name]
     if len(wrong) <= len(cuts) / 2:
         yield inverted_plateau.clear(
-            f"the metric of {len(cuts)} cuts is none for which a {_BETTER[cuts[0].what.mode]} value"
-            " is worse"
+            f"the metric of {len(cuts)} cuts is not one for which a {_BETTER[cuts[0].what.mode]}"
+            " value is worse"
         )
         return
     first, name = wrong[0]
@@ -76,6 +79,33 @@ def inverted_plateau(
         evidence=(Evidence(LR, (first.step, last.step), "cut although the metric improved"),),
         fix=f'use `ReduceLROnPlateau(optimizer, mode="{"min" if mode == "max" else "max"}")`',
     )
+
+
+def _shown(facts: Facts, cuts: Sequence[Event[RateCut]], tolerance: float) -> str:
+    """Return under which name the script prints the metric, if that is worse in its direction."""
+    is_max = cuts[0].what.mode == "max"
+    for event in facts.run.events_of(FigurePrinted):
+        figure, matches = event.what, []
+        if is_worse_when_higher(figure.name) is not is_max:
+            continue
+        before = -1
+        for cut in cuts:
+            matches += [
+                any(_is_printed_as(given, value, tolerance) for given in cut.what.given)
+                for step, value in zip(figure.steps, figure.values, strict=True)
+                if before < step <= cut.step
+            ]
+            before = cut.step
+        if len(matches) >= _MATCHES and all(matches):
+            return f"what the script prints as `{figure.name}` ({cuts[0].what.metric:.3g})"
+    return ""
+
+
+def _is_printed_as(given: float, value: float, tolerance: float) -> bool:
+    """Whether a number is another one that was rounded, and may have been a percentage."""
+    decimals = len(repr(value).partition(".")[2])
+    most = min(0.51 * 10.0**-decimals, tolerance * abs(value))
+    return any(abs(each - value) <= most for each in (given, given / 100))
 
 
 def _named(facts: Facts, cut: Event[RateCut], tolerance: float) -> str:

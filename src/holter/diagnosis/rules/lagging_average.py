@@ -1,14 +1,29 @@
-"""A running average of the weights is still near the weights at the start."""
+"""A running average of the weights is still near the initial weights."""
 
 from collections.abc import Iterator
 from typing import Annotated
 
+from holter.diagnosis.code_findings import Mistake, concluded
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent, portion
-from holter.record.events import CopyCompared
+from holter.record.events import CodePattern, CopyCompared
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS
+
+_MISTAKES = {
+    "slow average": Mistake(
+        "`{code}` averages weights with a decay, in as many steps, of {subject}: most of the"
+        " average is initial weights",
+        "lower the decay so that `1 / (1 - decay)` is a small part of the steps, or use"
+        " `min(decay, (1 + step) / (10 + step))`",
+    ),
+    "average without buffers": Mistake(
+        "`{code}` averages parameters only, and `{subject}` is evaluated: the running statistics of"
+        " its BatchNorm layers are the initial ones",
+        "copy the buffers as well: `for a, b in zip(ema.buffers(), model.buffers()): a.copy_(b)`",
+    ),
+}
 
 
 @rule(severity=Severity.WARNING, level=Level.HYPERPARAMETER, needs=(LOSS,), preview=True)
@@ -16,20 +31,22 @@ def lagging_average(
     facts: Facts,
     *,
     min_steps: Annotated[int, "steps needed"] = 50,
-    max_way: Annotated[float, "share of the way from the start that is too little"] = 0.2,
+    max_way: Annotated[float, "share of the distance from the start that is too little"] = 0.2,
     max_moved: Annotated[float, "distance from the start, over that of the model"] = 0.5,
     min_written: Annotated[float, "writes to the copy per step that make it an average"] = 0.5,
 ) -> Iterator[Verdict]:
-    """A running average of the weights is still near the weights at the start.
+    """A running average of the weights is still near the initial weights.
 
     ## What it does
     When the script has ended, `holter run` looks for copies of the trained model and compares some
     elements of their weights with those of the model, now and at its first step. It reports a copy
-    that is written to at about every step, and has made only a small part of the way.
+    that is updated at about every step but has moved only a small part of the distance. In the
+    source, it reports a decay that is too slow for the number of steps that constants make, and an
+    average that is evaluated with the initial buffers of its BatchNorm layers.
 
     ## Why it matters
-    An average with a decay of 0.9999 looks back 10,000 steps. In a run of 500 steps it consists of
-    initial weights, nearly: samples and validation figures that are made with it are those of an
+    An average with a decay of 0.9999 covers 10,000 steps. After 500 steps it consists almost
+    entirely of initial weights: samples and validation metrics computed with it are those of an
     untrained model, while the training loss is fine.
 
     ## Example
@@ -48,6 +65,9 @@ def lagging_average(
     ## How to confirm
     - Evaluate the model itself beside its average.
     """
+    if any(event.what.pattern in _MISTAKES for event in facts.run.events_of(CodePattern)):
+        yield from concluded(lagging_average, facts, _MISTAKES)
+        return
     copies = [event.what for event in facts.run.events_of(CopyCompared)]
     if not copies or facts.run.steps < min_steps:
         yield lagging_average.not_examined(
@@ -60,22 +80,23 @@ def lagging_average(
     for copy in copies:
         is_average = copy.written >= min_written * facts.run.steps
         measured = (
-            f"a copy of {copy.model} is {portion(copy.behind)} of the way of the training behind it"
+            f"a copy of {copy.model} lags behind it by {portion(copy.behind)} of the distance"
+            " that the weights moved"
         )
         is_near_start = 0 < copy.moved <= max_moved  # another model of that class is anywhere
         if not is_average or not is_near_start or copy.behind < 1 - max_way:
             yield lagging_average.clear(measured)
             continue
         yield lagging_average.finding(
-            f"{measured}, after {facts.run.steps} steps in which it was averaged: it holds initial"
-            " weights mostly",
+            f"{measured}, after {facts.run.steps} steps in which it was averaged: it still"
+            " consists mostly of the initial weights",
             confidence=Confidence.HINT,
             onset=0,
             evidence=(
                 Evidence(
                     LOSS,
                     (0, last),
-                    f"the copy has moved by {percent(copy.moved)} of what the model has",
+                    f"the copy has moved {percent(copy.moved)} of the distance of the model",
                 ),
             ),
             fix="lower the decay so that `1 / (1 - decay)` is a small part of the steps, or use"

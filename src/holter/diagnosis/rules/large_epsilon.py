@@ -9,7 +9,7 @@ import numpy.typing as npt
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.layers import Layer, median
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import percent, portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ADAM_TINY_FRACTION,
@@ -84,7 +84,7 @@ def large_epsilon(
         return
     typical = float(np.nanmedian(fractions))
     measured = (
-        f"{percent(typical)} of the gradients of a typical weight are below epsilon ({epsilon:.1g})"
+        f"{portion(typical)} of the gradients of a typical weight are below epsilon ({epsilon:.1g})"
     )
     if typical <= share:
         yield large_epsilon.clear(measured)

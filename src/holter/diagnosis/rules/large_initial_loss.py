@@ -39,6 +39,7 @@ class _Start:
     guessing: float
     first: float
     logits: Values  # root mean square at each reading; empty if not recorded
+    step: int = 0  # later if other models were trained before
 
     def __str__(self) -> str:
         return (
@@ -50,7 +51,7 @@ class _Start:
 @exception
 def margin(facts: Facts, start: _Start) -> str | None:
     """The loss takes a margin from the logits of the targets on purpose, as in ArcFace."""
-    normalisers = readings(facts, OUTPUT_LOG_NORMALISER, start.function)
+    normalisers = readings(facts, OUTPUT_LOG_NORMALISER, start.function, start.step)
     if not len(normalisers) or not len(start.logits):
         return None
     # No model knows its targets before the first update. By chance the mean of their logits is off
@@ -82,9 +83,9 @@ def large_initial_loss(
 
     ## What it does
     A new classifier should start near the logarithm of the number of classes, or near the entropy
-    of the labels. The rule compares the mean cross entropy of step 0 with the larger of the two. It
-    is likely if the first logits are large and the loss is still above guessing later, otherwise a
-    hint.
+    of the labels. The rule compares the mean cross entropy of its first step with the larger of the
+    two. It is likely if the first logits are large and the loss is still above guessing later,
+    otherwise a hint.
 
     ## Why it matters
     The model starts confident and wrong. The first part of training only undoes that, with
@@ -147,7 +148,8 @@ def _start(facts: Facts, curve: Curve) -> _Start | str:
         return "the loss is not one cross entropy"
     if root_shares(facts) is None and last(facts, LOSS_SUMMED, function):
         return f"over how many elements {function} sums is unknown"
-    if not len(curve) or curve.steps[0] != 0:
+    begin = facts.fresh_start
+    if not len(curve) or curve.steps[0] != begin:
         return "the loss before the first update was not read"
     units = last(facts, OUTPUT_UNITS, function)
     classes = 2.0 if function.startswith("binary") else units or 0.0
@@ -155,7 +157,8 @@ def _start(facts: Facts, curve: Curve) -> _Start | str:
     if guessing <= 0:
         return "the number of classes is unknown"
     first = float(curve.values[0]) / scale(facts)
-    return _Start(function, classes, guessing, first, readings(facts, OUTPUT_SIZE, function))
+    sizes = readings(facts, OUTPUT_SIZE, function, begin)
+    return _Start(function, classes, guessing, first, sizes, begin)
 
 
 def _stays(start: _Start, kept: float) -> bool:
@@ -170,14 +173,17 @@ def _finding(curve: Curve, start: _Start, step: int, later: float, *, sure: bool
     is_over = later < start.guessing
     evidence = [
         Evidence(
-            LOSS, (0, step), f"{start.first:.3g} at step 0, {later:.3g} at step {step}", curve.owner
+            LOSS,
+            (start.step, step),
+            f"{start.first:.3g} at step {start.step}, {later:.3g} at step {step}",
+            curve.owner,
         )
     ]
     if len(start.logits):
         evidence.append(
             Evidence(
                 OUTPUT_SIZE,
-                (0, 0),
+                (start.step, start.step),
                 f"root mean square of logits {start.logits[0]:.2g} before any update",
                 start.function,
             )
@@ -186,7 +192,7 @@ def _finding(curve: Curve, start: _Start, step: int, later: float, *, sure: bool
         f"{start}, and {'' if is_over else 'still '}{later:.3g} at step {step}",
         severity=Severity.INFO if is_over else Severity.WARNING,
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
-        onset=0,
+        onset=start.step,
         evidence=evidence,
         fix="initialise the last layer small, or scale the inputs, so that the first loss is near"
         f" {start.guessing:.3g}",

@@ -1,4 +1,4 @@
-"""Parameters were frozen after the optimizer got them, and never thawed."""
+"""Parameters were frozen after they were given to the optimizer, and never unfrozen."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -31,7 +31,7 @@ def in_stages(_: Facts, frozen: list[Parameter], __: int | None) -> str | None:
 
 @exception
 def loaded(facts: Facts, frozen: list[Parameter], first: int | None) -> str | None:
-    """Weights from a checkpoint may be frozen for good."""
+    """Weights from a checkpoint may be frozen permanently."""
     if first is not None or not any(e.what.found for e in facts.run.events_of(StateLoaded)):
         return None
     return f"{len(frozen)} parameters were never updated, and a state was loaded"
@@ -52,7 +52,7 @@ def lasting_freeze(
     min_share: Annotated[float, "share of the run that these steps make up"] = 0.2,
     minor: Annotated[float, "share of the parameters below which it is only information"] = 0.1,
 ) -> Iterator[Verdict]:
-    """Parameters were frozen after the optimizer got them, and never thawed.
+    """Parameters were frozen after they were given to the optimizer, and never unfrozen.
 
     ## What it does
     Looks for parameters that required a gradient when the optimizer was given them, that do not
@@ -73,8 +73,8 @@ def lasting_freeze(
     sampling, export. Set it back there, or use `torch.no_grad()` instead of freezing.
 
     ## When it is wrong
-    A part that is frozen on purpose after the optimizer was made. Freeze it before, or give the
-    optimizer only what it has to train.
+    A part that is frozen on purpose after the optimizer was made. Freeze it before the optimizer is
+    made, or give the optimizer only what it has to train.
 
     ## How to confirm
     - Print `[n for n, p in model.named_parameters() if not p.requires_grad]` at the end of the run.
@@ -148,7 +148,7 @@ def _finding(
     )
     return lasting_freeze.finding(
         f"{some(where)} ({len(names)} of the optimizer's {len(group)} parameters): frozen"
-        f" {course}, and not thawed in {steps[-1] - since + 1} steps",
+        f" {course}, and not unfrozen in {steps[-1] - since + 1} steps",
         severity=Severity.INFO if len(names) < minor * len(group) else Severity.WARNING,
         confidence=Confidence.LIKELY if first is None else Confidence.HINT,
         onset=since,

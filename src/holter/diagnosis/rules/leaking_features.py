@@ -72,7 +72,7 @@ def leaking_features(
     max_next: Annotated[
         float, "rank correlation of columns that predict the target less well"
     ] = 0.9,
-    min_information: Annotated[float, "share of the target's entropy that a column tells"] = 0.93,
+    min_information: Annotated[float, "share of the target's entropy explained by a column"] = 0.93,
     min_pair_columns: Annotated[int, "columns of a table whose pairs are judged"] = 8,
     min_lost: Annotated[float, "share of the rank correlation that validation lacks"] = 0.5,
     min_train_order: Annotated[float, "rank correlation in training for that comparison"] = 0.8,
@@ -240,9 +240,9 @@ def _informative(facts: Facts, min_information: float, max_next: float) -> Leak 
     best = int(told.values.argmax())
     return Leak(
         [best],
-        f"column {best} alone tells {percent(float(told.values[best]))} of the target's entropy",
+        f"column {best} alone explains {percent(float(told.values[best]))} of the target's entropy",
         DATASET_COLUMN_INFORMATION,
-        f"mutual information beyond permuted targets; the next column tells"
+        f"mutual information beyond permuted targets; the next column explains"
         f" {percent(float(np.delete(told.values, best).max()))}",
         Confidence.HINT,
     )

@@ -14,6 +14,7 @@ from holter.record.signals import (
     PADDING_AMOUNT,
     PADDING_CHANGE,
     PADDING_COUNTED,
+    PADDING_DECISIONS,
     PADDING_LENGTH,
     PADDING_ROUNDING,
     PADDING_START,
@@ -57,6 +58,7 @@ def leaking_padding(
     facts: Facts,
     *,
     min_change: Annotated[float, "change of the outputs in standard deviations"] = 0.1,
+    much: Annotated[float, "change that matters even where the training learned"] = 0.5,
     min_counted: Annotated[float, "share of the targets that are padding"] = 0.02,
     min_gain: Annotated[float, "share of the best constant prediction's loss that is gone"] = 0.5,
 ) -> Iterator[Verdict]:
@@ -65,7 +67,8 @@ def leaking_padding(
     ## What it does
     Reads the experiment padding: samples are given to the model with and without their padding, in
     eval mode, and outputs that the loss counts must not change. It is a hint if all batches are
-    padded to one length, and nothing is reported if such a training learned. If outputs do not
+    padded to one length, or if a training that learned changes little or no position gets another
+    class; padding of one length beside a training that learned is not reported. If outputs do not
     change, it gives a hint when the loss counts targets that are padding.
 
     ## Why it matters
@@ -104,12 +107,15 @@ def leaking_padding(
         excuse = leaking_padding.excused(facts, changed)
         one_length = _one_length(facts)
         outcome = facts.outcome
-        if excuse is None and one_length and outcome and (outcome.gain or 0.0) >= min_gain:
+        learned = outcome is not None and (outcome.gain or 0.0) >= min_gain
+        if excuse is None and one_length and outcome is not None and learned:
             excuse = leaking_padding.harmless(f"{changed}, but {one_length}, and {outcome.says}")
         if excuse is None:
             yield leaking_padding.finding(
                 f"{changed}; {one_length}" if one_length else changed,
-                confidence=Confidence.HINT if one_length else Confidence.LIKELY,
+                confidence=Confidence.HINT
+                if one_length or (learned and (changes[worst] < much or _decides_alike(facts)))
+                else Confidence.LIKELY,
                 onset=0,
                 evidence=tuple(
                     Evidence(PADDING_CHANGE, (0, 0), f"{change:.2g} standard deviations", name)
@@ -134,6 +140,13 @@ def leaking_padding(
         yield excuse
     else:
         yield leaking_padding.clear(f"{changed} (rounding: {rounding:.1g})")
+
+
+def _decides_alike(facts: Facts) -> bool:
+    """Whether each position of the samples gets the class that it gets without padding."""
+    if PADDING_DECISIONS not in facts.run:
+        return False
+    return all(not series.values[-1] for series in facts.run[PADDING_DECISIONS].values())
 
 
 def _one_length(facts: Facts) -> str | None:

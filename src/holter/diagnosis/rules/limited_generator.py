@@ -32,9 +32,9 @@ def limited_generator(
     """The generator cannot reach the range of the data.
 
     ## What it does
-    Where models are trained in turn, reads the largest absolute value that each of them is given. A
-    discriminator is given data and generated samples: it reports samples that press on 1, the bound
-    of a tanh or a sigmoid, in the second half of the training while the data go beyond it.
+    Where models are trained alternately, reads the largest absolute value that each of them is
+    given. A discriminator is given data and generated samples: it reports samples that press on 1,
+    the bound of a tanh or a sigmoid, in the second half of the training while the data go beyond.
 
     ## Why it matters
     The generator cannot make most of the data. The discriminator tells the two apart by their size
@@ -58,7 +58,9 @@ def limited_generator(
     """
     in_turn = [model for model in facts.run[INPUT_ABSMAX] if model in facts.run[LOSS]]
     if len(in_turn) < 2:
-        yield limited_generator.not_examined("no models are trained in turn")
+        yield limited_generator.not_examined(
+            "the inputs of no two models that are trained alternately were read"
+        )
         return
     for model in in_turn:
         series = facts.run[INPUT_ABSMAX][model]
@@ -72,8 +74,8 @@ def limited_generator(
             continue
         span = (series.first, series.last)
         yield limited_generator.finding(
-            f"{model} is given samples that end at {bounded.max():.3g} in turn with data that reach"
-            f" {np.median(others):.3g}",
+            f"{model} is given samples that end at {bounded.max():.3g}, alternately with data that"
+            f" reach {np.median(others):.3g}",
             confidence=Confidence.LIKELY,
             onset=series.first,
             evidence=(

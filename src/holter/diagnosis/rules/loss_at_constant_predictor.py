@@ -182,7 +182,7 @@ def _finding(
     lab = learning_in_the_lab(facts)
     if lab is not None:
         evidence.append(lab)
-        fix = "look outside the step, which learns in the lab: at the loop, optimizer and schedule"
+        fix = "the step learns when it is repeated alone: check the loop, optimizer and schedule"
     return loss_at_constant_predictor.finding(
         _summary(chance),
         confidence=Confidence.LIKELY

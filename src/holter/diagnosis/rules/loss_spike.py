@@ -75,7 +75,7 @@ def rate_raised(facts: Facts, curve: Curve, spike: Spike, _: float) -> str | Non
 
 @exception
 def new_data(facts: Facts, _: Curve, spike: Spike, spreads: float) -> str | None:
-    """The inputs, labels or lengths changed at the same step for good: so did the task."""
+    """The inputs, labels or lengths changed permanently at the same step: so did the task."""
     for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY, MODEL_ELEMENTS):
         is_size = signal is MODEL_ELEMENTS
         if (
@@ -161,7 +161,7 @@ def loss_spike(
     warm-up; if gradients moved first, clip them. The batch before the spike is rarely the cause.
 
     ## When it is wrong
-    A harder stage of training (new data, a second task) raises the loss for good. A stage that
+    A harder stage of training (new data, a second task) raises the level of the loss. A stage that
     shows in the inputs or labels, or has an optimizer or a loss function of its own, is recognised;
     others are not.
 

@@ -28,7 +28,7 @@ def maximum_in_loss(
     ## Why it matters
     The target is the value of one output: of the action that was taken, of the item that was shown.
     If the largest output gets it, every value is learned as a mix of all, and the choice by the
-    largest value means nothing. The loss falls all the same.
+    largest value means nothing. The loss falls nevertheless.
 
     ## Example
     ```python

@@ -19,16 +19,16 @@ _OWN = 2  # the place of the label's own position
 def misaligned_labels(
     facts: Facts,
     *,
-    min_share: Annotated[float, "share of the labels' entropy that another token tells"] = 0.2,
-    min_ratio: Annotated[float, "how many times more it tells than the own token"] = 3.0,
+    min_share: Annotated[float, "share of the labels' entropy that another token explains"] = 0.2,
+    min_ratio: Annotated[float, "times as much as the own token explains"] = 3.0,
     max_learned: Annotated[float, "loss at the end over the best constant prediction"] = 0.7,
 ) -> Iterator[Verdict]:
     """Labels belong to another position of the sequence, and little was learned.
 
     ## What it does
-    Measures how much tokens tell of the labels one and two positions before and after them, over
-    the training samples. It reports if another position tells far more than the own one and the
-    loss stayed near the best constant prediction.
+    Measures how much of the entropy of labels is explained by the tokens one and two positions
+    before and after them, over the training samples. It reports if another position explains far
+    more than the label's own and the loss stayed near the best constant prediction.
 
     ## Why it matters
     A label that stands one position too early belongs to a token that a causal model has not seen
@@ -58,7 +58,7 @@ def misaligned_labels(
         return
     best = int(np.argmax(found.values))
     offset, told, own = best - _OWN, float(found.values[best]), float(found.values[_OWN])
-    measured = f"a token tells {percent(max(own, 0.0))} of its own label"
+    measured = f"a token explains {percent(max(own, 0.0))} of its own label"
     if told < min_share or told < min_ratio * own:
         yield misaligned_labels.clear(measured)
         return

@@ -42,7 +42,7 @@ def mismatched_validation_inputs(
     ## What it does
     Compares mean and standard deviation of the model's inputs in the second half of training and of
     the validation passes. It reports when they differ far more than training batches differ from
-    one another, unless the validation loss is low all the same; columns and channels in another
+    one another, unless the validation loss is low nevertheless; columns and channels in another
     order; and data sets that are each standardised by their own statistics, if validation is far
     worse than training.
 
@@ -64,7 +64,7 @@ def mismatched_validation_inputs(
     ## When it is wrong
     A validation set from another domain, by design. Augmentation that changes the scale a lot, or
     inputs that are mostly padding in one of the sets. Only the first floating-point tensor that the
-    model is called with is recorded.
+    model is called with is compared.
 
     ## How to confirm
     - Print mean and standard deviation of one batch of each loader right before the model.

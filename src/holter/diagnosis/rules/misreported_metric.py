@@ -195,7 +195,7 @@ def misreported_metric(
     for name, series in facts.run[METRIC_LOGGED].items():
         known = _known(name)
         if known is None:
-            yield misreported_metric.not_examined(f"`{name}` is no metric that holter computes")
+            yield misreported_metric.not_examined(f"`{name}` is not a metric that holter computes")
             continue
         finite = zip(series.steps, series.values, strict=True)
         logged = {int(step): float(value) for step, value in finite if np.isfinite(value)}
@@ -208,6 +208,12 @@ def misreported_metric(
                 yield misreported_metric.clear(f"`{name}` is neither of batches nor of training")
                 continue
         pairs, metric = _pairs(facts, name, known, logged)
+        if not pairs and _are_of_training(facts, logged):
+            yield misreported_metric.not_examined(
+                f"`{name}` is shown beside a loss of outputs that a forward call of the training"
+                " made: other predictions than those of an evaluation"
+            )
+            continue
         if len(pairs) < min_passes:
             yield misreported_metric.not_examined(
                 f"{len(pairs)} of the {min_passes} evaluation passes needed in steps with `{name}`"
@@ -239,7 +245,7 @@ def _pairs(
         if measured.split not in ("", wanted):
             continue
         for event in measured.passes:
-            if event.step not in logged or event.what.read < 1:
+            if event.step not in logged or not _is_comparable(event.what):
                 continue
             for metric, value in known.of(event.what).items():
                 if not known.means.fullmatch(metric):
@@ -254,6 +260,19 @@ def _pairs(
     full = {key: pairs for key, pairs in candidates.items() if len(pairs) == most}
     best = min(full, key=lambda key: float(np.median([pair.gap for pair in full[key]])))
     return full[best], best[1]
+
+
+def _is_comparable(what: PassMeasured) -> bool:
+    """Return whether a pass was counted whole, and on predictions of an evaluation.
+
+    Outputs of the training are those of train mode, from before the update.
+    """
+    return what.read >= 1 and not what.from_training
+
+
+def _are_of_training(facts: Facts, logged: Mapping[int, float]) -> bool:
+    passes = [event for measured in facts.measured for event in measured.passes]
+    return any(event.what.from_training for event in passes if event.step in logged)
 
 
 def _match(

@@ -1,4 +1,4 @@
-"""A transformer is stuck after first steps of Adam at its full learning rate."""
+"""A transformer stalls after Adam's first steps at the full learning rate."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -42,7 +42,7 @@ def missing_warmup(
         float, "share that is left of the gradient of the lower half, over that of the last layers"
     ] = 1 / 15,
 ) -> Iterator[Verdict]:
-    """A transformer is stuck after first steps of Adam at its full learning rate.
+    """A transformer stalls after Adam's first steps at the full learning rate.
 
     ## What it does
     Looks at transformers (attention and layer norms) that Adam or a variant trains without a

@@ -1,4 +1,4 @@
-"""The outputs span so little that no class can be likely."""
+"""The range of the outputs is too small for any class to be likely."""
 
 from collections.abc import Iterator
 from math import exp, inf, log
@@ -8,7 +8,8 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import last, readings
-from holter.diagnosis.rule import rule
+from holter.diagnosis.facts.robust import midmean
+from holter.diagnosis.rule import exception, rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import (
     ACCURACY,
@@ -20,12 +21,26 @@ from holter.record.signals import (
 )
 
 _FUNCTION = "cross_entropy"
+_STEADY = 0.3  # share of its whole fall by which the loss falls from the middle on
+
+
+@exception
+def still_falling(facts: Facts, measured: str) -> str | None:
+    """The loss falls as fast at the end as before: the outputs have not had the time to grow."""
+    curve = facts.curve
+    if isinstance(curve, str) or len(curve) < 10:
+        return None
+    start, middle, end = (midmean(curve.part(*span)) for span in ((0, 0.1), (0.4, 0.6), (0.9, 1)))
+    if middle - end < _STEADY * (start - end):
+        return None
+    return f"{measured}, and the loss still falls: {start:.3g}, {middle:.3g}, {end:.3g}"
 
 
 @rule(
     severity=Severity.WARNING,
     level=Level.ARCHITECTURE,
     needs=(OUTPUT_MIN, OUTPUT_MAX, OUTPUT_UNITS, ACCURACY),
+    exceptions=(still_falling,),
     preview=True,
 )
 def narrow_logits(
@@ -36,7 +51,7 @@ def narrow_logits(
     min_excess: Annotated[float, "accuracy beyond the largest possible probability"] = 0.2,
     max_growth: Annotated[float, "span of the outputs at the end over that in the middle"] = 1.15,
 ) -> Iterator[Verdict]:
-    """The outputs span so little that no class can be likely.
+    """The range of the outputs is too small for any class to be likely.
 
     ## What it does
     For cross-entropies, takes the distance between the largest and the smallest output of a batch.
@@ -95,6 +110,9 @@ def narrow_logits(
             continue
         if not is_narrow or accuracy < exp(-floor) + min_excess or probabilities >= 1:
             yield narrow_logits.clear(f"{measured}; accuracy {accuracy:.0%}")
+            continue
+        if (excuse := narrow_logits.excused(facts, measured)) is not None:
+            yield excuse
             continue
         steps = series.first, series.last
         yield narrow_logits.finding(

@@ -25,8 +25,8 @@ def nondeterministic_step(facts: Facts) -> Iterator[Verdict]:
     deterministic algorithms remove it.
 
     ## Why it matters
-    Two runs with one seed drift apart, so a change of the code cannot be told from chance, and a
-    failure cannot be reproduced. The training itself is usually not damaged.
+    Two runs with one seed drift apart, so the effect of a change cannot be distinguished from
+    chance, and a failure cannot be reproduced. The training itself is usually not damaged.
 
     ## Example
     ```python
@@ -70,7 +70,7 @@ def _summary(repeated: Repetition) -> str:
     says = f"the {first.name} differ{'s' if first.name == 'loss' else ''} in {first.says}"
     operation = repeated.operation
     if operation is None:
-        return f"{says}; no single operation was caught"
+        return f"{says}; no single operation was identified"
     place = f" at {operation.where}" if operation.where else ""
     line = f": `{operation.line}`" if operation.line else ""
     return f"{says}; first in `{operation.operation}` of the {operation.phase} pass{place}{line}"
@@ -85,7 +85,7 @@ def _fix(repeated: Repetition) -> str:
         )
     if operation is not None and operation.cause == "random":
         return (
-            f"`{operation.operation}` draws from a generator of its own: create it with"
+            f"`{operation.operation}` draws from its own generator: create it with"
             " `torch.Generator(device).manual_seed(seed)`"
         )
     if repeated.refused:

@@ -46,7 +46,7 @@ def nonfinite_weights(facts: Facts) -> Iterator[Verdict]:
     ## When it is wrong
     Trainable weights that hold an infinity on purpose, such as a mask of -inf: freeze them with
     `requires_grad_(False)`. A norm beyond the float32 range reads as infinite although every
-    element is finite; such weights are broken all the same.
+    element is finite; such weights are broken nevertheless.
 
     ## How to confirm
     - `holter try replay RUN` repeats the last steps and names operation, line and sample.

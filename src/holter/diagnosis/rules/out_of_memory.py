@@ -22,8 +22,8 @@ def out_of_memory(
     """The training ran out of memory.
 
     ## What it does
-    Reports the allocation that failed and ended the training: the line, the size that was asked
-    for, and what held most memory at that time.
+    Reports the allocation that failed and ended the training: the line, the requested size, and
+    what held most memory at that time.
 
     ## Why it matters
     The run is over.
@@ -52,7 +52,7 @@ def out_of_memory(
     event = exhausted[-1]
     what = event.what
     gpu = what.device == "cuda"
-    asked = f" when {size(what.requested)} were asked for" if what.requested else ""
+    asked = f" when {size(what.requested)} were requested" if what.requested else ""
     holders = ", ".join(
         f"{name} {size(held)}"
         for name, held in list(zip(what.holders, what.sizes, strict=True))[:_SHOWN]

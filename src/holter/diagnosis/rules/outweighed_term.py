@@ -1,6 +1,8 @@
-"""A term of the loss is outweighed by another one, and nothing is learned of it."""
+"""A term of the loss is outweighed by another one, and the model learns nothing from it."""
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -8,16 +10,60 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.baseline import CROSS_ENTROPIES, last, readings
 from holter.diagnosis.facts.handwritten import loss_name
-from holter.diagnosis.rule import rule
+from holter.diagnosis.facts.robust import Values
+from holter.diagnosis.facts.trained import recorded_losses
+from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS_MEAN, LOSS_TERM_GRADIENT, TARGET_ENTROPY, TARGET_STD
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A term with almost none of the gradient, whose loss is no better than a constant's."""
+
+    function: str
+    shares: Values
+    end: float
+    constant: float
+
+    @property
+    def share(self) -> float:
+        return float(np.median(self.shares))
+
+    def says(self, facts: Facts) -> str:
+        return (
+            f"{loss_name(facts, self.function)} has"
+            f" {percent(self.share) if self.share else 'none'} of the gradient and ends at"
+            f" {self.end:.3g}; the best constant prediction gives {self.constant:.3g}"
+        )
+
+
+@exception
+def switched_off(facts: Facts, term: _Term) -> str | None:
+    """A gradient of exactly 0 is no matter of weights: the script switches the term off."""
+    zero = float((term.shares == 0).mean())
+    if zero < 1 / 2:
+        return None
+    return f"{term.says(facts)}; its gradient is exactly 0 on {percent(zero)} of the sampled steps"
+
+
+@exception
+def opposed(facts: Facts, term: _Term) -> str | None:
+    """A part that has an optimizer of its own is an opponent, and may be meant to fail."""
+    losses = list(recorded_losses(facts).values())
+    together = Counter((series.first, series.last, len(series)) for series in losses)
+    count = max(together.values(), default=0)
+    if count < 2:
+        return None
+    return f"{term.says(facts)}; {count} optimizers follow the same backward pass"
 
 
 @rule(
     severity=Severity.WARNING,
     level=Level.HYPERPARAMETER,
     needs=(LOSS_TERM_GRADIENT, LOSS_MEAN),
+    exceptions=(switched_off, opposed),
     preview=True,
 )
 def outweighed_term(
@@ -28,12 +74,12 @@ def outweighed_term(
     max_share: Annotated[float, "share of the gradient that is too little"] = 0.01,
     near: Annotated[float, "distance from the best constant prediction, as a share"] = 0.03,
 ) -> Iterator[Verdict]:
-    """A term of the loss is outweighed by another one, and nothing is learned of it.
+    """A term of the loss is outweighed by another one, and the model learns nothing from it.
 
     ## What it does
     Compares the gradients that the terms of a loss send to where they meet in the model. It reports
     a term with almost none of the gradient on a typical step if its own loss ends no lower than
-    that of the best constant prediction.
+    that of the best constant prediction. Terms of one loss function are not told apart.
 
     ## Why it matters
     The optimizer follows the sum. A term whose gradient is a hundredth of that of another does not
@@ -51,13 +97,14 @@ def outweighed_term(
     one order of magnitude.
 
     ## When it is wrong
-    The task of the term cannot be learned from these inputs, whatever its weight.
+    The task of the term cannot be learned from these inputs, whatever its weight. The term is an
+    adversary by design, without an optimizer of its own.
 
     ## How to confirm
     - Train with the other terms multiplied by 0: if the term falls now, its weight was too small.
     """
     shares = {
-        owner: series.values[np.isfinite(series.values)]
+        owner: series.values[np.isfinite(series.values)].astype(np.float64)
         for owner, series in facts.run[LOSS_TERM_GRADIENT].items()
     }
     shares = {owner: values for owner, values in shares.items() if len(values) >= min_readings}
@@ -67,20 +114,27 @@ def outweighed_term(
     small = {owner: float(np.median(values)) for owner, values in shares.items()}
     smallest = min(small, key=small.__getitem__)
     found = False
+    functions = Counter(owner.partition(" ")[0] for owner in shares)
     for owner, share in small.items():
         function = owner.partition(" ")[0]
         constant = _constant(facts, function)
         losses = readings(facts, LOSS_MEAN, function)
         if share > max_share or constant is None or len(losses) < min_readings:
             continue
+        if functions[function] > 1:  # the mean is that of several terms
+            continue
         end = float(np.median(losses[-max(len(losses) // 4, 1) :]))
         if end < (1 - near) * constant:
             continue
         found = True
+        term = _Term(function, shares[owner], end, constant)
+        excuse = outweighed_term.excused(facts, term)
+        if excuse is not None:
+            yield excuse
+            continue
         series = facts.run[LOSS_TERM_GRADIENT][owner]
         yield outweighed_term.finding(
-            f"{loss_name(facts, function)} has {percent(share)} of the gradient and ends at"
-            f" {end:.3g}; the best constant prediction gives {constant:.3g}",
+            term.says(facts),
             confidence=Confidence.LIKELY,
             onset=series.first,
             evidence=(

@@ -131,8 +131,8 @@ def overlapping_splits(
                 Evidence(
                     DATASET_WINDOW_OVERLAP,
                     (0, 0),
-                    "a quarter of their numbers or more are those of one training input, bit by"
-                    " bit",
+                    "at least a quarter of their numbers equal those of one training input, bit"
+                    " for bit",
                     "inputs",
                 ),
             ),
@@ -157,7 +157,7 @@ def overlapping_splits(
         )
     else:
         if share >= min_share:
-            yield overlapping_splits.normal(f"{overlap}, as coincidence gives: {duplicates}")
+            yield overlapping_splits.normal(f"{overlap}, as expected by coincidence: {duplicates}")
         yield overlapping_splits.clear(f"{overlap}; {duplicates}")
 
 

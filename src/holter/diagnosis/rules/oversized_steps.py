@@ -11,11 +11,12 @@ from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import CLIP_NORM, REPLAY_LOSS, REPLAY_NORM
-from holter.record.trials import UNCHANGED
+from holter.record.signals import CLIP_NORM, LR, REPLAY_LOSS, REPLAY_NORM
+from holter.record.trials import UNCHANGED, TrialKind, TrialName
 
 # Changes that point at another cause.
 _ELSEWHERE = (ChangeFamily.PRECISION, ChangeFamily.GUARD, ChangeFamily.SETTING)
+_EARLIER = str(TrialName(TrialKind.EARLIER_RATE))
 _EXPLODED = 10.0  # times the median norm before, from which on gradients explode
 _USELESS = (ChangeFamily.BATCH, *_ELSEWHERE)
 
@@ -83,7 +84,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     at_once = replay.onset == replay.failing and not replay.is_born_later
     born = replay.birth if at_once else None
     if born is not None and (born.kind == "bad setting" or born.reaches == "setting"):
-        yield oversized_steps.clear(f"a setting of the optimizer is no number ({born.where})")
+        yield oversized_steps.clear(f"a setting of the optimizer is not a number ({born.where})")
         return
     if replay.is_given and born is not None:
         yield oversized_steps.clear(
@@ -93,8 +94,8 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
         return
     if born is not None and born.is_singular and not replay.not_cured_by(ChangeFamily.GUARD):
         yield oversized_steps.clear(
-            f"the loss is normal until step {replay.failing}: {born.operation} is given what it is"
-            f" not defined for ({born.where})"
+            f"the loss is normal until step {replay.failing}: {born.operation} is given a value"
+            f" outside its domain ({born.where})"
         )
         return
     if born is not None and born.is_in_own_backward:
@@ -109,7 +110,8 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     yield oversized_steps.finding(
         f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}"
         + (f", not by {listed(useless)}" if useless else "")
-        + (f"; {explosion}" if explosion else ""),
+        + (f"; {explosion}" if explosion else "")
+        + _rise(facts, replay),
         confidence=Confidence.LIKELY,
         onset=replay.onset,
         evidence=(
@@ -118,6 +120,19 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
         ),
         fix=instructions(replay, sorted(SMALLER_STEPS, key=lambda family: family != smallest)),
     )
+
+
+def _rise(facts: Facts, replay: Replayed) -> str:
+    """Return how far the learning rate rose before the failure, if the earlier one cures it."""
+    if _EARLIER not in replay.cured_by(ChangeFamily.RATE) or LR not in facts.run:
+        return ""
+    for series in facts.run[LR].values():
+        rates = series.values[series.steps <= replay.failing]
+        if len(rates) and rates[-1] > rates[len(rates) // 2]:
+            now, then = float(rates[-1]), float(rates[len(rates) // 2])
+            at = int(series.steps[len(rates) // 2])
+            return f"; the learning rate rises from {number(then)} at step {at} to {number(now)}"
+    return ""
 
 
 def _explosion(facts: Facts, replay: Replayed) -> str:

@@ -26,6 +26,11 @@ _MISTAKES = {
         " inputs and labels change together",
         "copy it: `{code}.clone()`",
     ),
+    "shared mask": Mistake(
+        "`{code}` makes a second name of one mask, and the script then writes to it:"
+        " {subject} change together",
+        "copy it: `{code}.clone()` (`.copy()` for an array)",
+    ),
 }
 
 
@@ -37,12 +42,12 @@ def overwritten_samples(facts: Facts) -> Iterator[Verdict]:
     Reads the source of the script and of modules beside it. It reports a `__getitem__` that writes
     into the sample that the data set stores, an environment that returns its state array and
     overwrites it in the next step, and labels that are a second name of the inputs when these are
-    masked in place.
+    masked in place. It also reports a second name of a mask that is written to.
 
     ## Why it matters
     Augmentation accumulates from epoch to epoch, until the training samples have little in common
     with the validation samples. Stored states all show the latest one. Masked inputs and their
-    labels are equal, so that nothing is to be predicted.
+    labels are equal, so nothing is left to predict.
 
     ## Example
     ```python

@@ -8,7 +8,9 @@ from holter.diagnosis.facts.membership import (
     Parameter,
     all_step,
     by_optimizer,
+    keeps_gradient,
     nonzero_gradients,
+    was_replaced,
 )
 from holter.diagnosis.rule import exception, rule
 from holter.diagnosis.wording import some
@@ -19,7 +21,8 @@ from holter.record.signals import GRAD_NORM, PARAMETER_IN_MODEL, PARAMETER_OPTIM
 @exception
 def never_stepped(facts: Facts, optimizers: int, stale: list[Parameter], held: int) -> str | None:
     """An optimizer that has not stepped yet is kept for a later phase of the script."""
-    if len(stale) < held or all_step(facts, optimizers):
+    has_stepped = any(was_replaced(facts, parameter) for parameter in stale)
+    if len(stale) < held or has_stepped or all_step(facts, optimizers):
         return None
     return f"none of the {held} parameters of an optimizer is in a model; it has not stepped yet"
 
@@ -36,9 +39,9 @@ def parameters_outside_model(
     """An optimizer holds parameters that belong to no model in training.
 
     ## What it does
-    Looks for trainable parameters in an optimizer that belong to no trained model and never
-    received a nonzero gradient. It is an error if that holds for all parameters of the optimizer,
-    else a warning.
+    Looks for trainable parameters in an optimizer that belong to no trained model, or to one that
+    was replaced during the run, and receive no gradient since. It is an error if that holds for all
+    parameters of the optimizer, else a warning.
 
     ## Why it matters
     The model or one of its layers was re-created after the optimizer was built. The optimizer
@@ -51,8 +54,8 @@ def parameters_outside_model(
     ```
 
     ## What to do
-    Build the optimizer after the last change to the model: after re-initialising, replacing a
-    head, pruning, and any move or wrapper that creates new parameters.
+    Build the optimizer after the last change to the model: after re-initialising, resuming,
+    replacing a head, pruning, and any move or wrapper that creates new parameters.
 
     ## When it is wrong
     Parameters that a script uses directly, such as a learned temperature, receive gradients and are
@@ -65,7 +68,7 @@ def parameters_outside_model(
     """
     # A frozen parameter gets no gradient wherever it is.
     groups = by_optimizer(parameter for parameter in facts.parameters if parameter.trainable)
-    loose = {p.name: 0 for held in groups.values() for p in held if not p.in_model}
+    loose = {p.name: p.outside_since for held in groups.values() for p in held if not p.in_model}
     if loose and facts.run.steps < min_steps:
         yield parameters_outside_model.not_examined(
             f"{facts.run.steps} of the {min_steps} steps needed"
@@ -78,7 +81,7 @@ def parameters_outside_model(
             parameter
             for parameter in held
             if not parameter.in_model
-            and not used.get(parameter.name)
+            and (not used.get(parameter.name) or _is_left_over(facts, parameter))
             and facts.run.steps - parameter.since >= min_steps
         ]
         if stale:
@@ -94,16 +97,25 @@ def parameters_outside_model(
         )
 
 
+def _is_left_over(facts: Facts, parameter: Parameter) -> bool:
+    """Whether the gradients that are read are the last one of a model that was replaced."""
+    return was_replaced(facts, parameter) and keeps_gradient(facts, parameter)
+
+
 def _finding(facts: Facts, which: str, stale: list[Parameter], held: int) -> Verdict:
     names = [parameter.name for parameter in stale]
     onset = min(parameter.since for parameter in stale)
     share = f"none of the {held}" if len(stale) == held else f"{held - len(stale)} of the {held}"
+    replaced = any(was_replaced(facts, parameter) for parameter in stale)
+    span = f"in {facts.run.steps} steps"
+    if replaced:
+        span = f"in the {facts.run.steps - onset} steps since the model was replaced (step {onset})"
     return parameters_outside_model.finding(
         f"{share} parameters that {which} holds belong to a model in training; the other"
-        f" {len(stale)} received no gradient in {facts.run.steps} steps"
+        f" {len(stale)} received no gradient {span}"
         if len(stale) < held
         else f"{share} parameters that {which} holds belong to a model in training, and none"
-        f" received a gradient in {facts.run.steps} steps",
+        f" received a gradient {span}",
         severity=Severity.ERROR if len(stale) == held else Severity.WARNING,
         confidence=Confidence.CERTAIN,
         onset=onset,

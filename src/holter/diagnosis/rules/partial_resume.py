@@ -155,7 +155,7 @@ def _resume(facts: Facts, owner: str) -> _Resume | None:
     position = _scheduler_position(facts)
     if schedule is not None and position is not None and position <= 1 < schedule:
         lost.append(
-            f"the scheduler starts at 0, and that of the checkpoint had made {schedule:.0f} steps"
+            f"the scheduler starts at step 0, that of the checkpoint was at step {schedule:.0f}"
         )
         evidence.append(
             Evidence(CHECKPOINT_SCHEDULER_STEPS, (step, step), f"saved: {schedule:.0f}", owner)

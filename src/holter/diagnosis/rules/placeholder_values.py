@@ -43,7 +43,7 @@ def placeholder_values(
     ```
 
     ## What to do
-    Replace placeholders by missing values before anything is computed of the column, fill these
+    Replace placeholders by missing values before computing anything from the column, fill these
     with the median of the others, and add a column that says which values were missing.
 
     ## When it is wrong

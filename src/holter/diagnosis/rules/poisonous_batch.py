@@ -72,7 +72,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
         return
     if replay.learns_other_data:
         yield poisonous_batch.clear(
-            f"the data are others from step {replay.onset} on, and smaller steps learn them"
+            f"the data change at step {replay.onset} on, and smaller steps learn them"
         )
         return
     held = replay.cured_by(ChangeFamily.SETTING)

@@ -1,4 +1,4 @@
-"""Training and validation share groups or times that give the target away."""
+"""Training and validation share groups or times that reveal the target."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def related_splits(
     min_lost: Annotated[float, "loss of that score without relatives"] = 0.3,
     likely_lost: Annotated[float, "share of the score whose loss makes it likely"] = 0.8,
 ) -> Iterator[Verdict]:
-    """Training and validation share groups or times that give the target away.
+    """Training and validation share groups or times that reveal the target.
 
     ## What it does
     Predicts each validation target by the nearest training input, with and without the training

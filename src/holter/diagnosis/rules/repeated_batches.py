@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.rule import exception, rule
 from holter.record import Series
 from holter.record.events import LoaderSeen
@@ -15,8 +16,10 @@ from holter.record.signals import (
     DATA_BATCHES,
     INPUT_FINGERPRINT,
     TARGET_BATCH_ENTROPY,
+    TARGET_COUNT,
     TARGET_MAX,
     TARGET_MIN,
+    VAL_INPUT_FINGERPRINT,
 )
 
 _OF_TARGETS = (TARGET_BATCH_ENTROPY, TARGET_MIN, TARGET_MAX)  # what differs between batches
@@ -62,13 +65,15 @@ def repeated_batches(
     few: Annotated[float, "share of the expected batches that is reported"] = 0.1,
     min_expected: Annotated[int, "different batches that a loader must have shown"] = 3,
     min_read: Annotated[float, "share of the steps that read from the loader"] = 0.5,
+    min_held_out: Annotated[float, "validation targets over those of training, no loader"] = 2.0,
 ) -> Iterator[Verdict]:
     """Every step sees one of the same few batches.
 
     ## What it does
     Counts the different fingerprints of the batches that the model is given, and reports far fewer
-    than passes over the loader would have shown. It is certain if the targets repeat with the
-    inputs, and a hint if nothing is known of the targets.
+    than passes over the loader would have shown; without a loader, batches that hold fewer targets
+    in all than a validation pass does, if the model overfits. It is certain if the targets of a
+    loader repeat with the inputs, and a hint if nothing is known of the targets.
 
     ## Why it matters
     The model memorises a few batches and never sees the rest of the data, while the training loss
@@ -82,12 +87,12 @@ def repeated_batches(
 
     ## What to do
     Iterate over the loader: `for x, y in loader`. `next(iter(loader))` inside the loop restarts it
-    at every step; an index that is not advanced has the same effect.
+    at every step; an index or offset that is not advanced has the same effect.
 
     ## When it is wrong
     A model that is called with the same tensor at every step by design and has a loss that is
-    written by hand, whose targets are unknown. Overfitting one batch as a test, training on all
-    data at once and training without a loader read nothing from a loader, and are not examined.
+    written by hand, whose targets are unknown. Overfitting one batch as a test and training on all
+    data at once read nothing from a loader, and look so too where there is more validation data.
 
     ## How to confirm
     - Print `x.sum()` for ten steps: different batches have different sums.
@@ -101,19 +106,23 @@ def repeated_batches(
             f"{most} of the {min_steps} steps needed" if most < min_steps else "no finite input"
         )
         return
-    loader = _loader(facts, min_read * most)
-    if loader is None:
-        yield repeated_batches.not_examined(
-            "no loader of known length is read from at most of the steps"
-        )
-        return
     # Of several models, one may be given the same input at every step by design.
     model = max(examined, key=lambda name: len(np.unique(examined[name].values)))
     prints = examined[model]
-    batches, expected = len(np.unique(prints.values)), loader.expected(prints)
+    batches = len(np.unique(prints.values))
+    loader = _loader(facts, min_read * most)
+    if loader is None:
+        if batches > max(few * len(prints), 1):
+            yield repeated_batches.clear(
+                f"{model} is given {_batches(batches)} on {len(prints)} sampled steps"
+            )
+        else:
+            yield _without_loader(facts, model, prints, min_held_out)
+        return
+    expected = loader.expected(prints)
     measured = (
-        f"{model} is given {batches} different batch{'es' * (batches != 1)} on {len(prints)}"
-        f" sampled steps; its loader has {loader.batches}"
+        f"{model} is given {_batches(batches)} on {len(prints)} sampled steps; its loader has"
+        f" {loader.batches}"
     )
     if expected < min_expected:
         yield repeated_batches.not_examined(f"{measured}, of which these steps show {expected}")
@@ -140,6 +149,70 @@ def repeated_batches(
         ),
         fix="iterate over the loader, `for x, y in loader`, instead of restarting it",
     )
+
+
+def _without_loader(facts: Facts, model: str, prints: Series, min_held_out: float) -> Verdict:
+    """Judge batches that the script makes by hand; nothing tells how many there should be.
+
+    All data at once are one batch too, but they are seldom fewer than those of a validation pass.
+    """
+    batches = len(np.unique(prints.values))
+    seen, held_out = _targets_of(facts, prints, batches), facts.measured_validation
+    if seen is None or isinstance(held_out, str):
+        return repeated_batches.not_examined(
+            "no loader of known length is read from at most of the steps"
+        )
+    measured = (
+        f"{model} is given {_batches(batches)} on {len(prints)} sampled steps, {seen:.0f} targets"
+        f" in all; a validation pass has {held_out.last.targets}"
+    )
+    targets = _different_targets(facts, prints)
+    excuse = repeated_batches.excused(measured, batches, targets)
+    if excuse is not None:
+        return excuse
+    if held_out.last.targets < min_held_out * seen or _validates_on(facts, model, prints):
+        return repeated_batches.not_examined(f"{measured}: they may be all of the data")
+    outcome = facts.run_outcome
+    if not outcome.bad and outcome.state is not OutcomeState.OVERFITS:
+        return repeated_batches.harmless(f"{measured}, but {outcome.says}")
+    return repeated_batches.finding(
+        f"{measured}; {outcome.says}",
+        confidence=Confidence.HINT if targets is None else Confidence.LIKELY,
+        onset=prints.first,
+        evidence=(
+            Evidence(
+                INPUT_FINGERPRINT,
+                (prints.first, prints.last),
+                f"{batches} different on {len(prints)} steps",
+                model,
+            ),
+            outcome.evidence,
+        ),
+        fix="draw the indices of a batch at random, or advance its offset at every step",
+    )
+
+
+def _targets_of(facts: Facts, prints: Series, batches: int) -> float | None:
+    """Return how many targets that many batches hold, or None if they were not counted."""
+    if TARGET_COUNT not in facts.run or facts.loss_function is None:
+        return None
+    series = facts.run[TARGET_COUNT].get(facts.loss_function)
+    if series is None:
+        return None
+    counts = series.values[np.isin(series.steps, prints.steps)]
+    return batches * float(np.median(counts)) if len(counts) else None
+
+
+def _validates_on(facts: Facts, model: str, prints: Series) -> bool:
+    """Whether the validation is given what training is, such as a whole graph."""
+    given = (
+        facts.run[VAL_INPUT_FINGERPRINT].get(model) if VAL_INPUT_FINGERPRINT in facts.run else None
+    )
+    return given is not None and bool(np.isin(given.values, prints.values).all())
+
+
+def _batches(count: int) -> str:
+    return f"{count} different batch{'es' * (count != 1)}"
 
 
 def _loader(facts: Facts, min_steps: float) -> Loader | None:

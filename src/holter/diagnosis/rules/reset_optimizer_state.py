@@ -42,15 +42,9 @@ def rewritten_weights(
     facts: Facts, owner: str, age: Series, resets: Steps, most: float
 ) -> str | None:
     """Weights are loaded at each reset: the next client, task or round is trained."""
-    if WEIGHT_REWRITTEN_FRACTION not in facts.run:
-        return None
-    written = facts.run[WEIGHT_REWRITTEN_FRACTION].get(owner)
-    if written is None:
-        return None
-    fresh = age.steps[(age.values <= 1) & (age.steps > age.first)]
-    fractions = written.values[np.isin(written.steps, fresh)]
+    fractions = _rewritten(facts, owner, age)
     loaded = int((fractions > most).sum())
-    if len(fractions) < _FEWEST or loaded <= most * len(fractions):
+    if loaded <= most * len(fractions):
         return None
     return (
         f"the optimizer's state was reset {len(resets)} times; weights were loaded at {loaded} of"
@@ -58,11 +52,24 @@ def rewritten_weights(
     )
 
 
+@exception
+def pruned_weights(facts: Facts, owner: str, age: Series, resets: Steps, most: float) -> str | None:
+    """The script edits weights at each reset, as pruning does, which raises the loss by itself."""
+    fractions = _rewritten(facts, owner, age)
+    edited = int((fractions > 0).sum())
+    if facts.run_outcome.state is not OutcomeState.LEARNED or edited <= most * len(fractions):
+        return None
+    return (
+        f"the optimizer's state was reset {len(resets)} times; weights were edited at {edited} of"
+        f" the {len(fractions)} resets that were sampled, and the training learned"
+    )
+
+
 @rule(
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
     needs=(OPTIMIZER_AGE,),
-    exceptions=(another_training, rewritten_weights),
+    exceptions=(another_training, rewritten_weights, pruned_weights),
 )
 def reset_optimizer_state(
     facts: Facts,
@@ -97,7 +104,7 @@ def reset_optimizer_state(
     ## When it is wrong
     Training in many stages may restart the optimizer on purpose and keep the weights, as with
     snapshots of a cycle. One or two resets count as stages. A count that falls back to an earlier
-    value, as after loading a checkpoint, is no reset.
+    value, as after loading a checkpoint, is not a reset.
 
     ## How to confirm
     - Print `id(optimizer)` once per epoch: it has to stay the same.
@@ -119,6 +126,18 @@ def reset_optimizer_state(
         )
     if not examined:
         yield reset_optimizer_state.not_examined("the optimizer's step count was recorded once")
+
+
+def _rewritten(facts: Facts, owner: str, age: Series) -> npt.NDArray[np.float64]:
+    """Return the fractions of parameters that the script wrote to at resets; none if too few."""
+    if WEIGHT_REWRITTEN_FRACTION not in facts.run:
+        return np.empty(0)
+    written = facts.run[WEIGHT_REWRITTEN_FRACTION].get(owner)
+    if written is None:
+        return np.empty(0)
+    fresh = age.steps[(age.values <= 1) & (age.steps > age.first)]
+    fractions = written.values[np.isin(written.steps, fresh)].astype(np.float64)
+    return fractions if len(fractions) >= _FEWEST else np.empty(0)
 
 
 def _losses(facts: Facts, owner: str) -> Series | None:

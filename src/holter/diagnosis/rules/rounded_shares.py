@@ -1,4 +1,4 @@
-"""The source divides with rounding where it needs a share."""
+"""The source uses integer division where it needs a fraction."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,12 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "rounded share": Mistake(
-        "`{code}`: `{subject}` is rounded down, so that the share is 0 until the end and then 1",
+        "`{code}`: `{subject}` is rounded down, so that the share is 0 until the end",
+        "divide without rounding: `/` instead of `//`",
+    ),
+    "rounded frequencies": Mistake(
+        "`{code}`: `{subject}` is rounded down, so that most frequencies of the embedding are the"
+        " same",
         "divide without rounding: `/` instead of `//`",
     ),
 }
@@ -18,11 +23,13 @@ _MISTAKES = {
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def rounded_shares(facts: Facts) -> Iterator[Verdict]:
-    """The source divides with rounding where it needs a share.
+    """The source uses integer division where it needs a fraction.
 
     ## What it does
     Reads the source of the script and of modules beside it. It reports a share that is limited to
-    1 and divides steps or epochs with rounding, as in a warm-up.
+    1 and divides steps or epochs with rounding, as in a warm-up, and a number that is divided with
+    rounding by its own upper bound, such as `t // T` of `t = randint(0, T)`. It also reports the
+    exponents of sinusoidal embeddings, if they are rounded.
 
     ## Why it matters
     A warm-up or an annealed weight that is meant to rise slowly is 0 during all of its steps and

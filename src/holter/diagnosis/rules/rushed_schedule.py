@@ -11,6 +11,8 @@ from holter.diagnosis.wording import of, percent, portion, unmet
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LR, SCHEDULE_STEPS
 
+_WHOLE = 0.8  # share of the steps of a run that are no stage of it
+
 
 @rule(
     severity=Severity.WARNING,
@@ -31,10 +33,10 @@ def rushed_schedule(
 
     ## What it does
     Looks at runs whose schedulers are stepped at least once per step of the optimizer. It reports
-    if the learning rate is gone for most of the run, after the first epoch or by a schedule that is
-    counted in epochs (by its `step_size` or `T_max`, or because its `gamma`, once per epoch, leaves
-    a usable rate), or if a cosine without restarts rises again and again. It is likely if the loss
-    stopped with the rate.
+    if the learning rate is gone for most of the run (exactly 0, or gone after the first epoch or by
+    a schedule counted in epochs: its `step_size` or `T_max`, or a `gamma` that leaves a usable rate
+    once per epoch), and a cosine without restarts that rises again and again. It is likely if the
+    loss stopped with the rate, or the rate is 0.
 
     ## Why it matters
     The schedule of many epochs is over after a few batches. The rest of the run trains at a
@@ -83,9 +85,9 @@ def rushed_schedule(
     for rate in facts.rates:
         end = float(rate.relative[-1])
         step = rate.first_below(1.01 * max(gone, end if counted and end <= WEAK else 0))
-        share = 1 - step / facts.run.steps
+        share = 1 - rate.share_before(step)
         cosine = _swinging_cosine(facts, rate, min_troughs)
-        if step <= 1 and rate.values[step:].max(initial=0) == 0:
+        if step <= rate.steps[0] + 1 and rate.is_zero_from(step):
             yield rushed_schedule.clear(
                 f"the learning rate{of(rate.optimizer)} is 0 from step {step}, without a decay"
             )
@@ -105,16 +107,23 @@ def _ended(
     facts: Facts, rate: Rate, step: int, pace: Pace, early: float, *, counted: bool
 ) -> Verdict:
     """Judge a rate that is gone from `step` on, for most of the run."""
-    epochs, steps = facts.epochs, facts.run.steps
+    steps, done = facts.run.steps, rate.share_before(step)
+    is_stage = rate.steps[-1] - rate.steps[0] < _WHOLE * (steps - 1)
+    epochs = None if is_stage else facts.epochs
     in_first_epoch = epochs is not None and epochs.count > 1 and step <= epochs.length
+    is_zero = rate.is_zero_from(step)
     ended = f"the learning rate{of(rate.optimizer)} is gone at step {step} of {steps}"
-    if not (counted or in_first_epoch or step <= early * steps):
-        return rushed_schedule.clear(f"{ended}, after {percent(step / steps)} of the run")
+    if not (counted or in_first_epoch or is_zero or done <= early):
+        return rushed_schedule.clear(f"{ended}, after {percent(done)} of the run")
     halt = _halt(facts, rate)
-    if halt is None and not (counted or in_first_epoch) and facts.falling_loss is not None:
+    if (
+        halt is None
+        and not (counted or in_first_epoch or is_zero)
+        and facts.falling_loss is not None
+    ):
         return rushed_schedule.harmless(f"{ended}; the loss was down by then, or still falls")
     progress = (
-        ""
+        f", after {percent(done)} of its steps"
         if epochs is None
         else f", after {step / epochs.length:.2g} of {epochs.count} {epochs.kind}"
     )
@@ -124,14 +133,15 @@ def _ended(
     ]
     if halt is not None:
         evidence.append(Evidence(LOSS, (0, steps - 1), str(halt)))
-    sure = halt is not None or (counted and in_first_epoch)
+    sure = halt is not None or is_zero or (counted and in_first_epoch)
     return rushed_schedule.finding(
         f"the learning rate{of(rate.optimizer)} falls from {rate.peak:.3g} to {rate.at(step):.2g}"
         f" by step {step}{progress}: {_subject(facts)} stepped {pace.per_step:.2g} times per step",
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
         onset=step // 2,
         evidence=evidence,
-        fix="call `scheduler.step()` once per epoch, or give the schedule its length in steps",
+        fix="call `scheduler.step()` once per epoch, or give the schedule its length in steps:"
+        " epochs times batches",
     )
 
 

@@ -19,7 +19,7 @@ def scheduler_before_optimizer(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     Checks whether the first `step()` of a scheduler comes before the first `step()` of any
     optimizer. Several calls before training, which forward a schedule to a resume, do not count,
-    and neither does a first step that a GradScaler skipped.
+    neither does a first step that a GradScaler skipped, nor `step(epoch)` with a position.
 
     ## Why it matters
     The first value of the schedule is never used, and every later one comes a step (or an epoch)

@@ -40,7 +40,7 @@ def scrambled_predictions(
     `cross_entropy(logits.flatten(0, 1), targets.flatten())`.
 
     ## When it is wrong
-    It compares equal numbers: a model that returns only equal scores cannot be told apart.
+    It searches for equal numbers, so it cannot judge a model that returns only equal scores.
 
     ## How to confirm
     - Compare `logits[0, 3]` with the scores of sample 0 at position 3 in what the loss is given.

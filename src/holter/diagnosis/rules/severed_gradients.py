@@ -1,4 +1,4 @@
-"""Weights change the predictions, and get no gradient from them."""
+"""Weights change the predictions but receive no gradient from them."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -29,12 +29,12 @@ def severed_gradients(
     *,
     min_change: Annotated[float, "change of the predictions in standard deviations"] = 1e-3,
 ) -> Iterator[Verdict]:
-    """Weights change the predictions, and get no gradient from them.
+    """Weights change the predictions but receive no gradient from them.
 
     ## What it does
     Reads the experiment gradient-paths, which follows the graph of the predictions to the weights
     and perturbs those that it does not reach. It reports modules whose weights change the
-    predictions all the same.
+    predictions nevertheless.
 
     ## Why it matters
     The loss of the task cannot train such a module: a router, a gate, an encoder. At most a penalty
@@ -81,7 +81,7 @@ def severed_gradients(
     where = f" Results without a gradient come from `{'`, `'.join(cuts[:4])}`." if cuts else ""
     yield severed_gradients.finding(
         f"the predictions depend on {some(sorted(severed))}, by {severed[worst]:.2g} standard"
-        f" deviations where its weights are perturbed, but none of their gradient gets there",
+        f" deviations where its weights are perturbed, but get no gradient from them",
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(

@@ -34,7 +34,7 @@ def skipped_steps(
     in the first steps, and one after each growth of the scale, are normal.
 
     ## Why it matters
-    A skipped step costs as much as any other and learns nothing. Schedulers count it all the same,
+    A skipped step costs as much as any other and learns nothing. Schedulers count it nevertheless,
     so the learning rate decays faster than intended.
 
     ## Example

@@ -128,7 +128,7 @@ def slow_rank(
 
 
 def _delay(ranks: Ranks, min_steps: int) -> _Delay | str:
-    """Return who is waited for, or why that cannot be told."""
+    """Return who is waited for, or why that is unknown."""
     runs = [rank.run for rank in ranks.members]
     steps = None
     for run in runs:

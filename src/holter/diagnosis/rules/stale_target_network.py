@@ -1,4 +1,4 @@
-"""The network that the targets come from still has its initial weights."""
+"""The target network still has its initial weights."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -25,7 +25,7 @@ def stale_target_network(
     max_way: Annotated[float, "share of the way from the start that is none"] = 0.1,
     max_written: Annotated[int, "writes to a copy that only make it"] = 3,
 ) -> Iterator[Verdict]:
-    """The network that the targets come from still has its initial weights.
+    """The target network still has its initial weights.
 
     ## What it does
     Looks at trainings whose loss is a regression on one chosen output of each sample, as in
@@ -70,8 +70,8 @@ def stale_target_network(
     if len(stale) < len(copies):  # beside one that follows the model, it is a reference
         nearest = min(copies, key=lambda copy: copy.behind)
         yield stale_target_network.clear(
-            f"a copy of {nearest.model} is {portion(nearest.behind)} of the way of the training"
-            " behind it"
+            f"a copy of {nearest.model} lags behind it by {portion(nearest.behind)} of the distance"
+            " that the weights moved"
         )
         return
     yield stale_target_network.finding(
@@ -83,8 +83,8 @@ def stale_target_network(
             Evidence(
                 LOSS_LARGEST_OUTPUT,
                 (chosen.first, chosen.last),
-                f"a regression on one output on {len(chosen)} sampled steps; the copy is"
-                f" {percent(stale[0].behind)} of the way of the training behind the model",
+                f"a regression on one output on {len(chosen)} sampled steps; the copy lags behind"
+                f" the model by {percent(stale[0].behind)} of the distance that it moved",
             ),
         ),
         fix="synchronise it: `target.load_state_dict(model.state_dict())` every 100 updates",

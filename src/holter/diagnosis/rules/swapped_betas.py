@@ -1,4 +1,4 @@
-"""Adam's beta1 is so large beside beta2 that its update has no bound."""
+"""Adam's beta1 is too large for its beta2, so updates are unbounded."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def swapped_betas(
     *,
     min_share: Annotated[float, "share of the sampled steps at which there is no bound"] = 0.5,
 ) -> Iterator[Verdict]:
-    """Adam's beta1 is so large beside beta2 that its update has no bound.
+    """Adam's beta1 is too large for its beta2, so updates are unbounded.
 
     ## What it does
     Compares beta1 with the square root of beta2 in every parameter group of an Adam-like optimizer.
@@ -131,8 +131,8 @@ def _finding(optimizer: str, groups: list[_Group], confidence: Confidence) -> Ve
     count = f" in {len(groups)} parameter groups" if len(groups) > 1 else ""
     root = float(np.sqrt(group.beta2[index]))
     return swapped_betas.finding(
-        f"{group.betas(index)}{of(optimizer)}{count}: beta1 is larger than beta2, so the momentum"
-        " outlives the size that it is divided by, and updates have no bound",
+        f"{group.betas(index)}{of(optimizer)}{count}: beta1 is larger than beta2, so the first"
+        " moment decays more slowly than the second, which divides it, and updates are unbounded",
         confidence=confidence,
         onset=onset,
         evidence=(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.baseline import readings
+from holter.diagnosis.facts.baseline import CROSS_ENTROPIES, readings
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -26,13 +26,13 @@ def targets_equal_inputs(
     """The targets are the inputs themselves.
 
     ## What it does
-    Compares the integer targets of the loss with the integer input of the model, position by
-    position, and reports when practically all are equal on all sampled steps. It is certain when
-    all are equal and the model has learned to copy them.
+    Compares integer targets with the integer input of the model, and numbers with a part of the
+    series that it is given: some variables, at the last positions. It reports when practically all
+    are equal on all sampled steps, and is certain when the model of tokens has learned to copy.
 
     ## Why it matters
-    A language model whose targets are not shifted learns to copy its input. Its loss falls to
-    nearly zero, faster than any real text allows, and it has learned nothing useful.
+    A language model or a forecast whose targets are not shifted learns to copy its input. Its loss
+    falls to nearly zero, faster than any real data allow, and it has learned nothing useful.
 
     ## Example
     ```python
@@ -42,12 +42,13 @@ def targets_equal_inputs(
 
     ## What to do
     Shift by one, exactly once: `logits[:, :-1]` against `tokens[:, 1:]`. Models that take `labels`
-    often shift inside.
+    often shift inside. The targets of a forecast from hours `a` to `b` begin at `a + 1`, or at `b`.
 
     ## When it is wrong
-    Autoencoders of tokens are meant to return their input. Masked language models score masked
-    positions only, where input and target differ; sequences that rarely change from one position to
-    the next equal themselves, shifted, almost everywhere but not everywhere.
+    Autoencoders of tokens are meant to return their input, and so are those of a series that is
+    given with variables that it does not return, such as the time. Masked language models score
+    masked positions only, where input and target differ; sequences that rarely change from one
+    position to the next equal themselves, shifted, almost everywhere but not everywhere.
 
     ## How to confirm
     - Generate a few tokens: a model that copies repeats its prompt.
@@ -72,9 +73,11 @@ def targets_equal_inputs(
             share = "all" if least == 1 else f"at least {100 * least:.4g} %"
             accuracy = readings(facts, ACCURACY, owner)[-min_steps:]
             copies = least == 1 and len(accuracy) and accuracy.mean() > min_accuracy
+            tokens = owner in CROSS_ENTROPIES
+            which = "the input at the same position" if tokens else "a part of the model's input"
             yield targets_equal_inputs.finding(
-                f"{share} of the targets of {owner} equal the input at the same position, on all"
-                f" {len(match)} sampled steps: the model learns to copy",
+                f"{share} of the targets of {owner} equal {which}, on all {len(match)} sampled"
+                " steps: the model learns to copy",
                 confidence=Confidence.CERTAIN if copies else Confidence.LIKELY,
                 onset=series.first,
                 evidence=(
@@ -86,5 +89,8 @@ def targets_equal_inputs(
                     ),
                 ),
                 fix="shift the targets by one: `logits[:, :-1]` against `tokens[:, 1:]`; for a"
-                " masked model keep the targets of masked tokens only",
+                " masked model keep the targets of masked tokens only"
+                if tokens
+                else "move the targets on by the horizon: `series[a + 1 : b + 1]` for inputs"
+                " `series[a:b]`",
             )

@@ -28,8 +28,8 @@ def term_without_gradient(
     """A term of the loss has no gradient, and makes up most of the loss.
 
     ## What it does
-    Reads from the graph of the loss what its sums add that is no part of the graph: the loss less
-    the terms that are. It reports a positive part that changes from step to step, so that it is
+    Computes from the graph of the loss the value of the terms outside the graph: the loss minus the
+    terms inside it. It reports a positive part that changes from step to step, so that it is
     computed from something, and makes up most of a positive loss.
 
     ## Why it matters
@@ -76,7 +76,7 @@ def term_without_gradient(
     measured = (
         f"{percent(share)} of the loss is a constant of the graph"
         if is_part
-        else "what the loss adds without a gradient is no positive part of it"
+        else "the terms of the loss without a gradient are not positive"
     )
     if not changes or share < min_share:
         yield term_without_gradient.clear(measured if changes else "the loss adds a fixed number")

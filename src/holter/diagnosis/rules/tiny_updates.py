@@ -40,7 +40,10 @@ def pretrained_model(facts: Facts, size: float, learned: float) -> str | None:
 def tiny_updates(
     facts: Facts,
     *,
-    limit: Annotated[float, "relative update per step; 10 times that at chance level"] = 1e-5,
+    limit: Annotated[
+        float,
+        "relative update per step; 3 times that if the loss is flat, 10 times at chance level",
+    ] = 1e-5,
     reach: Annotated[float, "relative update of all steps together"] = 0.1,
     min_fall: Annotated[float, "share of the loss that a training which moves loses"] = 0.05,
     learned: Annotated[float, "first loss of a trained model over the constant one"] = 0.8,
@@ -91,7 +94,8 @@ def tiny_updates(
     if outcome is None:
         yield tiny_updates.not_examined(f"{measured}, but whether the loss fell is unknown")
         return
-    if size >= limit and not outcome.at_chance:
+    # What is too little is not sharp: a loss that stays where it was, or at chance, decides.
+    if size >= limit and not (outcome.at_chance or (outcome.bad and size < 3 * limit)):
         yield tiny_updates.clear(f"{measured}; {outcome.says}")
         return
     if outcome.fall > min_fall and not outcome.bad:

@@ -45,7 +45,7 @@ def torn_pairs(
     ## When it is wrong
     The target does not depend on the orientation of the input: a canonical view of the object, for
     example. A flip exchanges the classes left and right of a mask that is otherwise symmetric.
-    The second array of a sample is no target but another input.
+    The second array of a sample is another input, not a target.
 
     ## How to confirm
     - Plot `dataset[0]` eight times, the mask over the image.

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.stages import starts
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import of
@@ -23,7 +24,8 @@ def training_in_eval_mode(
     ## What it does
     Looks for models that are in eval mode on the last training steps, together with all their
     dropout and batch-norm modules in trained parts. A model that began in training mode and never
-    returned to it is an error; one in eval mode from the first step on is a warning.
+    returned to it is an error; one in eval mode from the first step on is a warning, and a hint if
+    that step is the first of another stage, such as fine-tuning with a new optimizer.
 
     ## Why it matters
     In eval mode dropout does nothing and batch norm uses its running statistics without updating
@@ -79,13 +81,14 @@ def training_in_eval_mode(
         calls = _backward_calls(facts, steps[-count:])
         calls_before = 1.0 if throughout else _backward_calls(facts, steps[:-count])
         several = calls > calls_before  # the first may have served another purpose
+        staged = not throughout and _begins_a_stage(facts, int(steps[-count - 1]), first)
         confidence = Confidence.LIKELY if throughout else Confidence.CERTAIN
         yield training_in_eval_mode.finding(
             f"{owner or 'the model'} trains in eval mode from"
             f" {'the first step' if throughout else f'step {first}'} to step {last}: dropout is"
             " off and batch norm does not update",
-            severity=Severity.WARNING if throughout or several else Severity.ERROR,
-            confidence=Confidence.HINT if several else confidence,
+            severity=Severity.WARNING if throughout or several or staged else Severity.ERROR,
+            confidence=Confidence.HINT if several or staged else confidence,
             onset=first,
             evidence=(
                 Evidence(
@@ -103,10 +106,17 @@ def training_in_eval_mode(
                 ),
             ),
             fix="call `model.train()` before training, unless dropout is off on purpose"
-            if throughout
+            if throughout or staged
             else "call `model.train()` at the top of each epoch: the validation before step"
             f" {first} left the model in eval mode",
         )
+
+
+def _begins_a_stage(facts: Facts, last_in_training: int, first_in_eval: int) -> bool:
+    """Whether a new optimizer takes over between two steps: the script may have chosen the mode."""
+    return any(
+        last_in_training <= start.step and start.after <= first_in_eval for start in starts(facts)
+    )
 
 
 def _backward_calls(facts: Facts, steps: npt.NDArray[np.int64]) -> float:

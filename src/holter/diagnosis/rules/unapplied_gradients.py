@@ -54,6 +54,6 @@ def unapplied_gradients(
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(Evidence(BACKWARD_CALLS, (0, 0), f"{calls:,} calls before the first step"),),
-        fix="call `optimizer.step()` after `backward()`; if it stands under a condition, make sure"
-        " that the condition is ever true",
+        fix="call `optimizer.step()` after `backward()`; if it is inside an `if`, make sure that"
+        " its condition becomes true",
     )

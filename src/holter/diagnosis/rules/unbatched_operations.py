@@ -54,7 +54,8 @@ def unbatched_operations(
 
     ## When it is wrong
     Samples of different shapes, such as graphs or images of several sizes, have to be padded or
-    packed first, which may cost more than it saves.
+    packed first, which may cost more than it saves. Actions of a policy depend on each other
+    through the environment, which the graph does not show: it is a hint for this reason.
 
     ## How to confirm
     - `holter try throughput train.py` lists the operators that take most time, with their calls.
@@ -89,7 +90,7 @@ def unbatched_operations(
         f"a step makes {operations:.0f} small operations ({duration(each)} each, backward pass"
         f" included) on {leaves:.0f} parameters; {operations / depth:.0f} at a time do not depend"
         f" on each other. They take {percent(share)} of the step",
-        confidence=Confidence.LIKELY,
+        confidence=Confidence.HINT,  # an environment between two actions is not in the graph
         onset=first,
         evidence=(
             Evidence(GRAPH_OPERATIONS, (first, last), measured),

@@ -1,4 +1,4 @@
-"""The loss that is minimised has no floor."""
+"""The loss that is minimised has no lower bound."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -32,7 +32,7 @@ def unbounded_loss(
     far: Annotated[float, "fall below zero, in units of the first loss"] = FAR,
     grown: Annotated[float, "growth of outputs or weights beside such a fall"] = GROWN,
 ) -> Iterator[Verdict]:
-    """The loss that is minimised has no floor.
+    """The loss that is minimised has no lower bound.
 
     ## What it does
     Compares the value that `backward()` is called on with what the loss function returned, and

@@ -1,4 +1,4 @@
-"""Gradients of past steps are never cleared."""
+"""Gradients of past steps are not cleared."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,16 +23,19 @@ def uncleared_gradients(
     *,
     min_steps: Annotated[int, "steps with old gradients that are reported"] = 5,
     min_share: Annotated[float, "their share of the last 50 steps"] = 0.9,
+    min_whole: Annotated[float, "the same where all parameters keep theirs, also of all"] = 0.6,
 ) -> Iterator[Verdict]:
-    """Gradients of past steps are never cleared.
+    """Gradients of past steps are not cleared.
 
     ## What it does
     Measures how many parameters still held the gradient of the optimizer's last step when it
-    stepped again. Accumulation (several `backward()`, then one `step()` and `zero_grad()`) reads 0.
+    stepped again, and reports when they do at nearly all steps, or when all parameters do at most
+    steps. Accumulation (several `backward()`, then one `step()` and `zero_grad()`) reads 0.
 
     ## Why it matters
     `backward()` adds to what is there. Without `zero_grad()` every step uses the sum of all
-    gradients so far: the steps point in old directions and grow, and the loss swings or diverges.
+    gradients so far, or, where it is called once per epoch, of those of the epoch: the steps point
+    in old directions and grow, and the loss swings or diverges.
 
     ## Example
     ```python
@@ -63,10 +66,14 @@ def uncleared_gradients(
             )
             continue
         judge = partial(prevails, min_steps=min_steps, min_share=min_share, recent=_RECENT)
-        whole = judge(share >= _ALL)
-        kept = share >= _ALL if whole else share > 0
+        at_most = partial(prevails, min_steps=min_steps, min_share=min_whole)
+        every = share >= _ALL
+        # Cleared now and then, as once per epoch; a gradient of zeros reads as a cleared one.
+        mostly = all(at_most(every, recent=count) for count in (_RECENT, len(every)))
+        whole = mostly or judge(every)
+        kept = every if whole else share > 0
         count = int(kept.sum())
-        if not judge(kept):
+        if not whole and not judge(kept):
             yield uncleared_gradients.clear(
                 f"gradients{of(owner)} were cleared before {len(share) - count} of"
                 f" {len(share)} steps"
@@ -74,10 +81,11 @@ def uncleared_gradients(
             continue
         first, last = int(steps[kept.argmax()]), int(steps[-1])
         typical = float(np.median(share[-_RECENT:]))
+        between = "steps" if kept[kept.argmax() :].mean() >= _ALL else "most steps"
         which = "all parameters" if whole else f"{percent(typical)} of the parameters"
         yield uncleared_gradients.finding(
-            f"gradients{of(owner)} are not cleared between steps: {which} keep theirs on {count} of"
-            f" {len(share)} steps since step {first}",
+            f"gradients{of(owner)} are not cleared between {between}: {which} keep theirs"
+            f" on {count} of {len(share)} steps since step {first}",
             confidence=Confidence.CERTAIN if whole else Confidence.LIKELY,
             onset=first,
             evidence=(
@@ -101,8 +109,9 @@ def _growth(facts: Facts, owner: str) -> Iterator[Evidence]:
     if GRAD_TOTAL_NORM not in facts.run or owner not in facts.run[GRAD_TOTAL_NORM]:
         return
     norm = facts.run[GRAD_TOTAL_NORM][owner]
-    if len(norm) >= 10:
-        first, last = np.median(norm.values[:5]), np.median(norm.values[-5:])
+    finite = norm.values[np.isfinite(norm.values)]
+    if len(finite) >= 10:
+        first, last = np.median(finite[:5]), np.median(finite[-5:])
         yield Evidence(
             GRAD_TOTAL_NORM,
             (norm.first, norm.last),

@@ -167,7 +167,7 @@ def _unexplained(fitted: Fitted, min_learned: float, max_stuck: float) -> Verdic
         )
     if fitted.out_of_time:
         return unfittable_batch.not_examined(
-            f"the time was over before a change made it fit: {went(fit)}; allow more `seconds`"
+            f"time ran out before a change made it fit: {went(fit)}; allow more `seconds`"
         )
     two = any(trial.fit.fits and trial.name == FEWER for trial in fitted.others)
     if not fitted.exact or fitted.share >= min_learned or two:

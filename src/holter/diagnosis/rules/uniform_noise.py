@@ -1,4 +1,4 @@
-"""The source samples a normal distribution with uniform noise."""
+"""The source uses uniform noise in place of normal noise."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ _MISTAKES = {
 
 @rule(severity=Severity.WARNING, level=Level.ARCHITECTURE, needs=(LOSS,), preview=True)
 def uniform_noise(facts: Facts) -> Iterator[Verdict]:
-    """The source samples a normal distribution with uniform noise.
+    """The source uses uniform noise in place of normal noise.
 
     ## What it does
     Reads the source of the script and of modules beside it. It reports a sum of a mean and a

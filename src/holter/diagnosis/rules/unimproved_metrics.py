@@ -9,6 +9,7 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.figures import Meaning, Metric, metrics_shown, references
 from holter.diagnosis.facts.outcome import OutcomeState
+from holter.diagnosis.facts.robust import Values
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -22,7 +23,15 @@ _BASE = {
 _AROUND = 10  # losses at a step that make a level
 _NONE = 0.005  # share of what is right that is nothing
 _GOOD = 0.8  # share of what is right, in training, that has to carry over
+_EARLY = 0.2  # share of the run by which the first value of a metric that falls has to be shown
+_COIN = (0.4, 0.6)  # shares of what is right that a random order or a coin gets
 _HALF_MORE = 0.5  # gain of a metric, as a share of its first value, that is an improvement
+_FALLS = (Meaning.REWARD, Meaning.SHARE, Meaning.ABOVE_HALF)
+_FIX = (
+    "compute the metric on a training batch from the tensors that the loss is given, and check the"
+    " signs and the order of arguments in the loss"
+)
+_DIVERGED = (OutcomeState.DIVERGED, OutcomeState.BROKE)
 _SEEMS_WELL = (
     OutcomeState.LEARNED,
     OutcomeState.FALLING,
@@ -47,10 +56,12 @@ def unimproved_metrics(
     min_gain: Annotated[float, "gain of a metric that is an improvement"] = 0.05,
     max_share: Annotated[float, "share of what is right that is far from good"] = 0.35,
     lost: Annotated[float, "share of its first value to which a metric fell"] = 0.7,
-    min_equal: Annotated[int, "values, all the same, of a metric that never changes"] = 5,
-    max_equal: Annotated[float, "share of what is right at which it may stay for good"] = 0.9,
+    min_equal: Annotated[int, "equal values of a metric that never changes"] = 5,
+    max_equal: Annotated[float, "value from which on such a metric is not reported"] = 0.9,
     min_rewards: Annotated[int, "values of a reward needed"] = 6,
     min_rise: Annotated[float, "rise of rewards, in their standard deviations"] = 0.2,
+    min_drop: Annotated[float, "fall of rewards that is worse, likewise"] = 1.5,
+    max_worse: Annotated[float, "share of what is right that is far below a coin's"] = 0.25,
 ) -> Iterator[Verdict]:
     """The loss falls, and the metrics that the script shows do not improve.
 
@@ -58,13 +69,15 @@ def unimproved_metrics(
     Reads the numbers that the script prints after words such as `acc`, `recall`, `R2` or `auc`, or
     passes to `log()`. It reports a metric that ends where a constant prediction or a random order
     is by definition (R² at 0, AUC at 0.5) or by the script's own figure (`naive`, `majority`),
-    rewards that do not rise, and metrics of which none improves (or none of held-out data), and one
-    is low, falls or never changes, while the training loss falls or tells nothing.
+    rewards that do not rise or fall below those of the untrained model, and metrics of which none
+    improves (or none of held-out data), and one is low, falls or never changes, while the training
+    loss falls or tells nothing.
 
     ## Why it matters
     The loss is not what is wanted, but the metric is. A loss that falls without it is computed from
     other outputs or targets than the metric, has a wrong sign or a wrong order of arguments, or is
-    lowered by something other than the task.
+    lowered by something other than the task. A metric below that of the untrained model has two
+    common causes: the loss has a wrong sign, or updates that are too large have ruined the weights.
 
     ## Example
     ```python
@@ -79,7 +92,8 @@ def unimproved_metrics(
 
     ## When it is wrong
     A metric that improves only after a long time, such as exact matches of long sequences, or one
-    that cannot be improved because the task is nearly random.
+    that cannot be improved because the task is nearly random. The task becomes harder during the
+    run, as in a curriculum or against a learning opponent.
 
     ## How to confirm
     - Evaluate on the training data: a working setup gets good there first.
@@ -90,10 +104,24 @@ def unimproved_metrics(
         for each in metrics_shown(facts.run)
         if len(each.values) >= (min_rewards if each.meaning is Meaning.REWARD else min_values)
     ]
-    if not metrics:
+    beaten = [each for each in references(facts.run) if each.is_unbeaten]
+    beaten = [each for each in beaten
+              if len(each.metric.values) >= min_values or each.metric.is_held_out]  # fmt: skip
+    if not metrics and not beaten:
         yield unimproved_metrics.not_examined("the script shows no metric under a known name")
         return
     outcome = facts.run_outcome
+    worse = _worsened(metrics, facts, min_rewards, min_drop, max_worse)
+    if worse is not None and facts.run.steps >= min_steps and outcome.state not in _DIVERGED:
+        yield _finding(
+            facts,
+            worse,
+            " and never rises above its first values, while the loss does not diverge",
+            fix="train with a hundredth of the learning rate first, because updates that are too"
+            " large ruin a model whatever its loss; then check the sign of the loss and the order"
+            " of its arguments",
+        )
+        return
     if facts.run.steps < min_steps or outcome.state not in _SEEMS_WELL:
         yield unimproved_metrics.not_examined(
             f"{facts.run.steps} of the {min_steps} steps needed"
@@ -101,8 +129,6 @@ def unimproved_metrics(
             else f"the loss tells already: {outcome.says}"
         )
         return
-    beaten = [each for each in references(facts.run) if each.is_unbeaten]
-    beaten = [each for each in beaten if len(each.metric.values) >= min_values]
     if beaten:
         level = f"`{beaten[0].name}` {beaten[0].level:.3g}"
         yield _finding(facts, beaten[0].metric, f" and is never better than {level}")
@@ -150,6 +176,46 @@ def unimproved_metrics(
         yield unimproved_metrics.clear(
             f"`{best.name}` goes from {best.values[0]:.3g} to {best.last:.3g}"
         )
+
+
+def _worsened(
+    metrics: list[Metric], facts: Facts, min_values: int, min_drop: float, max_worse: float
+) -> Metric | None:
+    """Return a metric that training makes worse than that of the untrained model, if all are."""
+    shown = [
+        each
+        for each in metrics
+        if each.meaning in _FALLS
+        and len(each.values) >= min_values
+        and float(each.steps[0]) <= _EARLY * facts.run.steps
+    ]
+    for each in shown:
+        is_earned = facts.no_order is not None and each.meaning is Meaning.SHARE  # by a policy
+        if each.meaning is Meaning.REWARD or is_earned:
+            is_worse = _earns_less(each, min_drop)
+        else:
+            is_worse = _COIN[0] <= each.values[0] <= _COIN[1] and each.last <= max_worse
+        if not is_worse or not _only_falls(each):  # another one says that the training works
+            return None
+    return shown[0] if shown else None
+
+
+def _earns_less(metric: Metric, min_drop: float) -> bool:
+    """Whether a reward ends far below that of the untrained model, beside its scatter."""
+    first, last = _ends(metric)
+    return float(first.mean() - last.mean()) > min_drop * float(np.std(metric.values))
+
+
+def _only_falls(metric: Metric) -> bool:
+    """Whether a metric ends below its first values, and was never above them."""
+    first, last = _ends(metric)
+    return bool(last.max() < first.min() and metric.values.max() <= first.max())
+
+
+def _ends(metric: Metric) -> tuple[Values, Values]:
+    """Return the first and the last third of the values."""
+    count = max(len(metric.values) // 3, 1)
+    return metric.values[:count], metric.values[-count:]
 
 
 def _fall_since(facts: Facts, metric: Metric) -> float:
@@ -211,15 +277,14 @@ def _improved(metric: Metric, min_gain: float) -> bool:
     return metric.gain > min_gain or metric.gain > _HALF_MORE * first or metric.improves
 
 
-def _finding(facts: Facts, metric: Metric, against: str) -> Verdict:
+def _finding(facts: Facts, metric: Metric, against: str, *, fix: str = _FIX) -> Verdict:
     first, last = int(metric.steps[0]), int(metric.steps[-1])
     course = f"`{metric.name}` goes from {metric.values[0]:.3g} to {metric.last:.3g}"
     span = (min(first, facts.run.steps - 1), min(last, facts.run.steps - 1))
     return unimproved_metrics.finding(
-        f"the script's own figure {course}{against}",
+        f"the script's metric {course}{against}",
         confidence=Confidence.HINT,
         onset=span[0],
         evidence=(Evidence(LOSS, span, f"{facts.run_outcome.says}; {course}"),),
-        fix="compute the metric on a training batch from the tensors that the loss is given, and"
-        " check the signs and the order of arguments in the loss",
+        fix=fix,
     )

@@ -16,14 +16,15 @@ def unmatched_checkpoint(
     facts: Facts,
     *,
     min_missing: Annotated[float, "share of the module's names: fewer may be a new head"] = 0.1,
-    min_renamed: Annotated[float, "share of the missing names that another prefix explains"] = 0.5,
+    min_renamed: Annotated[float, "share of the missing names that the state has otherwise"] = 0.5,
 ) -> Iterator[Verdict]:
     """A checkpoint was loaded, and none or few of its names are in the model.
 
     ## What it does
     Reads what `load_state_dict` reports for each module, as it was loaded last. It reports a state
-    of which the module has no name at all, and one in which most of the missing names stand with
-    another prefix, such as `module.`: these weights were left as they were initialised.
+    of which the module has no name at all, and one that has the missing names with another prefix,
+    such as `module.`, or without the part that a wrapper adds, `fc.weight` for `fc.base.weight`:
+    these weights were left as they were initialised.
 
     ## Why it matters
     With `strict=False` nothing else says so. A teacher, a backbone or a model to be fine-tuned
@@ -36,7 +37,8 @@ def unmatched_checkpoint(
     ```
 
     ## What to do
-    Rename the entries of the state so that they fit, and load with `strict=True`. Where a head is
+    Rename the entries of the state so that they fit, and load with `strict=True`. Load before
+    layers are wrapped, by adapters for example. Where a head is
     meant to be new, compare `missing_keys` and `unexpected_keys` with its names.
 
     ## When it is wrong
@@ -57,9 +59,10 @@ def unmatched_checkpoint(
         fits = f"{loaded.found} of {given} names of the state"
         is_empty = not loaded.found and not loaded.unexpected  # a filter that nothing passes
         found_none = not loaded.found and loaded.missing > 0
-        is_renamed = (
-            loaded.missing > min_missing * (loaded.missing + loaded.found)
-            and loaded.renamed >= min_renamed * loaded.missing
+        few = min_missing * (loaded.missing + loaded.found)
+        # Of wrapped layers, what the wrapper adds is missing as well: the state never had it.
+        is_renamed = (loaded.missing > few and loaded.renamed >= min_renamed * loaded.missing) or (
+            loaded.renamed > few and loaded.renamed >= min_renamed * loaded.unexpected
         )
         if found_none or is_renamed:
             sure = Confidence.CERTAIN if found_none else Confidence.LIKELY
@@ -85,6 +88,6 @@ def _finding(event: Event[StateLoaded], fits: str, confidence: Confidence) -> Ve
         confidence=confidence,
         onset=event.step,
         evidence=(Evidence(LOSS, (event.step, event.step), "trained with these weights"),),
-        fix="rename the entries so that they fit, and load with `strict=True`: `{k.removeprefix("
-        '"module."): v for k, v in state.items()}`',
+        fix="load before layers are wrapped, or rename the entries so that they fit, with"
+        ' `strict=True`: `{k.removeprefix("module."): v for k, v in state.items()}`',
     )

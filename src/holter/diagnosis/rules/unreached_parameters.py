@@ -194,7 +194,7 @@ def _loose_leaves(facts: Facts) -> Evidence | None:
         return None
     if loose.values.min() < 1:
         return None
-    says = f"the graph of the loss ends at {loose.values[0]:.0f} that is no parameter"
+    says = f"the graph of the loss ends at {loose.values[0]:.0f} that is not a parameter"
     return Evidence(GRAPH_LOOSE_LEAVES, (loose.first, loose.last), says)
 
 

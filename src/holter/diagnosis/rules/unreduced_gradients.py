@@ -1,4 +1,4 @@
-"""Every rank updates its weights with gradients of its own."""
+"""Ranks update their weights with gradients that are not averaged."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -24,7 +24,7 @@ def unreduced_gradients(
     *,
     tolerance: Annotated[float, "relative difference of gradient norms that are equal"] = 1e-3,
 ) -> Iterator[Verdict]:
-    """Every rank updates its weights with gradients of its own.
+    """Ranks update their weights with gradients that are not averaged.
 
     ## What it does
     Compares the gradient norms of all ranks at steps at which their parameters are equal. Averaged

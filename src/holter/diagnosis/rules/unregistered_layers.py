@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from holter.diagnosis.code_findings import Mistake, concluded
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.record.findings import Level, Severity, Verdict
+from holter.record.findings import Confidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, TIME_DEVICE_BACKWARD
 
 _MOVED = Mistake(
@@ -21,6 +21,21 @@ _MISTAKES = {
         "register the layers: `self.{subject} = nn.ModuleList([...])`, or `nn.ModuleDict({{...}})`",
     ),
     "moved parameter": _MOVED,
+    "layer in forward": Mistake(
+        "`{code}` creates `{subject}` in every forward pass: its weights are new each time, and no"
+        " optimizer has them",
+        "create the layer in `__init__`, and call it in `forward`",
+    ),
+    "dropout in forward": Mistake(
+        "`{code}` creates `{subject}` in every forward pass: `model.eval()` does not switch it off",
+        "create it in `__init__`, or call `F.dropout(x, p, training=self.training)`",
+    ),
+    "plain tensor": Mistake(
+        "`{code}` keeps `{subject}` as a plain tensor: `model.to(device)` leaves it behind, and"
+        " `state_dict()` lacks it",
+        "register it: `self.register_buffer('{subject}', tensor)`",
+        Confidence.HINT,
+    ),
 }
 
 
@@ -30,8 +45,8 @@ def unregistered_layers(facts: Facts) -> Iterator[Verdict]:
 
     ## What it does
     Reads the source of the script and of modules beside it. It reports modules that keep layers in
-    a list, tuple or dictionary, and parameters that are reshaped, or moved to a GPU, after they
-    were created.
+    a list, tuple or dictionary, parameters that are reshaped, or moved to a GPU, after they were
+    created, and layers that are created in `forward`.
 
     ## Why it matters
     `model.parameters()`, `model.to()`, `model.eval()` and `model.state_dict()` do not see these

@@ -15,6 +15,9 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import (
     ACTIVATION_STD,
     INPUT_ABSMAX,
+    INPUT_OTHER_ABSMAX,
+    INPUT_OTHER_MEAN,
+    INPUT_OTHER_STD,
     INPUT_STD,
     LOSS,
     USE_CHANGE,
@@ -24,6 +27,8 @@ from holter.record.signals import (
 _UPPER = 0.75  # quantile of the readings that is judged
 _EARLY = 10  # readings of the first layer, before its weights have changed much
 _GENERIC = ("Sequential", "ModuleList", "ModuleDict")  # classes that say nothing of a model
+_ARGUMENT = ", argument "  # in the names of further tensors that a model is called with
+_TWO_VALUED = 0.02  # deviation of the variance from that of two values, one of which is 0
 _SPARSE = 5.0  # largest input over the limit for small ones: few values are not small values
 
 
@@ -35,9 +40,24 @@ class _Columns(NamedTuple):
 
 
 @exception
+def masked(facts: Facts, model: str, std: float, near_one: float) -> str | None:  # noqa: ARG001
+    """A mask that is added before a softmax holds 0 and a negative number, large on purpose."""
+    means, peaks = (
+        readings(facts, signal, model) for signal in (INPUT_OTHER_MEAN, INPUT_OTHER_ABSMAX)
+    )
+    if not len(means) or not len(peaks):
+        return None
+    below, peak = -float(np.median(means)), float(np.median(peaks))
+    variance = float(np.median(readings(facts, INPUT_OTHER_STD, model))) ** 2
+    if below < 0 or abs(variance - below * (peak - below)) > _TWO_VALUED * variance:
+        return None
+    return f"{model}, holds 0 and -{peak:.3g}, and nothing between them"
+
+
+@exception
 def normalised_inside(facts: Facts, model: str, std: float, near_one: float) -> str | None:
     """The first layer brings the inputs to a scale of about 1, as a batch norm does."""
-    inside = _first_layer(facts, model)
+    inside = _first_layer(facts, model.partition(_ARGUMENT)[0])
     if inside is None or not (inside < near_one if std > 1 else inside > 1 / near_one):
         return None
     return (
@@ -53,7 +73,7 @@ def normalised_inside(facts: Facts, model: str, std: float, near_one: float) -> 
         INPUT_STD,
         INPUT_ABSMAX,
     ),
-    exceptions=(normalised_inside,),
+    exceptions=(masked, normalised_inside),
 )
 def unscaled_inputs(
     facts: Facts,
@@ -76,7 +96,8 @@ def unscaled_inputs(
     large or very small one if the loss did not fall, fell little below that of the best constant
     prediction, or began far above it and was still above it half-way. It is a hint if the loss
     cannot be judged, if another model of the same class is given inputs of a normal scale, or if
-    the trained model hardly uses columns whose scale is far below another one's.
+    the trained model hardly uses columns whose scale is far below another one's. Further tensors of
+    the same call are reported only if they are far too large and the loss went badly.
 
     ## Why it matters
     Weights are initialised for inputs of about 1. With inputs of 100 the first outputs are of that
@@ -100,6 +121,7 @@ def unscaled_inputs(
     ## How to confirm
     - Divide the inputs by their standard deviation and repeat the first 100 steps.
     """
+    yield from _others(facts, large, min_steps, near_one, _damage(facts, left, min_losses, far))
     for model, series in facts.run[INPUT_STD].items():
         peaks = readings(facts, INPUT_ABSMAX, model)
         deviations = series.values[np.isfinite(series.values)]
@@ -165,6 +187,46 @@ def unscaled_inputs(
         )
 
 
+def _others(
+    facts: Facts,
+    large: float,
+    min_steps: int,
+    near_one: float,
+    damage: Evidence | None,
+) -> Iterator[Verdict]:
+    """Judge further arguments, which may be positions or masks: only those that are large."""
+    arguments = facts.run[INPUT_OTHER_STD].items() if INPUT_OTHER_STD in facts.run else ()
+    for argument, series in arguments:
+        deviations, peaks = (
+            readings(facts, signal, argument) for signal in (INPUT_OTHER_STD, INPUT_OTHER_ABSMAX)
+        )
+        if min(len(deviations), len(peaks)) < min_steps:
+            continue
+        std, peak = (float(np.quantile(read, _UPPER)) for read in (deviations, peaks))
+        if not std > large:
+            continue
+        measured = f"{argument}, has a standard deviation of {std:.3g} and reaches {peak:.3g}"
+        excuse = unscaled_inputs.excused(facts, argument, std, near_one)
+        if excuse is not None:
+            yield excuse
+        elif damage is None:
+            yield unscaled_inputs.harmless(f"{measured}; the loss does not show damage")
+        else:
+            span = (series.first, series.last)
+            yield unscaled_inputs.finding(
+                f"{measured}: far too large; {damage.says}",
+                confidence=Confidence.LIKELY,
+                onset=series.first,
+                evidence=(
+                    Evidence(INPUT_OTHER_STD, span, f"upper quartile {std:.3g}", argument),
+                    Evidence(INPUT_OTHER_ABSMAX, span, f"upper quartile {peak:.3g}", argument),
+                    damage,
+                ),
+                fix="standardise the inputs: `(x - mean) / std` of the training set; a column with"
+                " a standard deviation of almost 0 needs a lower bound: `std.clamp(min=...)`",
+            )
+
+
 def _twin(facts: Facts, model: str, near_one: float) -> Evidence | None:
     """Return the normal scale of the inputs of another model of the same class, if there is one.
 
@@ -227,7 +289,7 @@ def _gone(outcome: Outcome) -> float:
 def _first_layer(facts: Facts, model: str) -> float | None:
     """Return the larger output scale of a model's first two modules in the first steps, or None.
 
-    One of them may be the embedding of other inputs. Recurrent layers are bounded whatever the
+    Embeddings are left out: they are given other inputs. Recurrent layers are bounded whatever the
     input is: if the first one is recurrent, nothing is known.
     """
     if ACTIVATION_STD not in facts.run:
@@ -235,8 +297,12 @@ def _first_layer(facts: Facts, model: str) -> float | None:
     deviations = facts.run[ACTIVATION_STD]
     own = [name for name in deviations if name.startswith(f"{model}.")]  # of several models
     early = {name: deviations[name].values[:_EARLY] for name in own or deviations}
-    modules = [name for name, values in early.items() if np.isfinite(values).any()][:2]
     parameters = facts.run.meta.parameters
+    modules = [
+        name
+        for name, values in early.items()
+        if np.isfinite(values).any() and not _is_table(facts, name)
+    ][:2]
     recurrent = [f"{name}.weight_hh_l0" in parameters for name in modules]
     if not modules or recurrent[0]:
         return None
@@ -245,6 +311,13 @@ def _first_layer(facts: Facts, model: str) -> float | None:
         for name, bounded in zip(modules, recurrent, strict=True)
         if not bounded
     )
+
+
+def _is_table(facts: Facts, module: str) -> bool:
+    """Whether a module has a matrix alone, as embeddings have, and a layer without a bias."""
+    parameters = facts.run.meta.parameters
+    weight = parameters.get(f"{module}.weight")
+    return weight is not None and len(weight.shape) == 2 and f"{module}.bias" not in parameters
 
 
 def _damage(facts: Facts, left: float, min_losses: int, far: float) -> Evidence | None:

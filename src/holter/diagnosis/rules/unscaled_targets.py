@@ -77,6 +77,10 @@ def unscaled_targets(
         if not max(abs(mean), std) > factor * max(first, _INITIAL):
             yield unscaled_targets.clear(measured)
             continue
+        early = _early_size(facts, function, min_steps)
+        if not early > factor * max(first, _INITIAL):
+            yield unscaled_targets.clear(f"{measured}; the first targets reach {early:.2g}")
+            continue
         outcome = facts.outcome
         if outcome is None:
             yield unscaled_targets.not_examined(f"{measured}; whether the loss fell is unknown")
@@ -106,6 +110,14 @@ def unscaled_targets(
             ),
             fix="standardise the targets: `(y - mean) / std` of the training set",
         )
+
+
+def _early_size(facts: Facts, function: str, steps: int) -> float:
+    """Return the size of the first targets: those of a teacher may grow in the training."""
+    means = np.abs(readings(facts, TARGET_MEAN, function)[:steps])
+    return max(
+        float(np.median(means)), float(np.median(readings(facts, TARGET_STD, function)[:steps]))
+    )
 
 
 def _at_constant_prediction(facts: Facts, reached: float) -> bool:

@@ -26,7 +26,7 @@ def validation_with_gradients(
     ## What it does
     Measures how many losses of a validation pass had an autograd graph although no `backward()`
     followed. Runs that train in eval mode, and losses computed after nearly every step, are not
-    judged: those losses cannot be told from training losses.
+    judged: those losses cannot be distinguished from training losses.
 
     ## Why it matters
     The result is right, but every activation is kept for a backward: validation takes several times

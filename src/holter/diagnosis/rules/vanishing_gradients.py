@@ -36,7 +36,7 @@ def vanishing_gradients(
     ## What it does
     Follows the RMS gradient of each weight matrix from the output to the input. It reports a
     gradient that shrinks layer by layer, without one big jump, in both halves of the run, if the
-    loss went badly. It is a hint if the first layers move all the same, as Adam scales their steps.
+    loss went badly. It is a hint if the first layers move nevertheless, as Adam scales their steps.
 
     ## Why it matters
     Each layer multiplies the gradient by its slope: at most a quarter for a sigmoid. Behind ten of

@@ -1,4 +1,4 @@
-"""The training learned far less than it does under one change."""
+"""The training learns far more with one change."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -16,7 +16,7 @@ from holter.record.trials import UNCHANGED
 def weak_learning(
     facts: Facts, *, named: Annotated[int, "changes without effect that are named"] = 6
 ) -> Iterator[Verdict]:
-    """The training learned far less than it does under one change.
+    """The training learns far more with one change.
 
     ## What it does
 
@@ -55,7 +55,7 @@ def weak_learning(
     cures = facts.cures
     assert cures is not None
     if cures.outcome is None:
-        yield weak_learning.not_examined("how the unchanged training went cannot be judged")
+        yield weak_learning.not_examined("the outcome of the unchanged training is unknown")
     elif not cures.weak:
         yield weak_learning.clear(
             f"the training failed, or left little to learn: {cures.outcome.says}"

@@ -122,6 +122,7 @@ class PassMeasured(Occurrence):
     classes: ClassCounts | None = None
     scores: ScoreCounts | None = None
     numbers: NumberSums | None = None
+    from_training: bool = False  # the predictions are outputs of a forward call of the training
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,8 +120,26 @@ class CopyCompared(Occurrence):
 
 
 @dataclass(frozen=True, slots=True)
+class StatisticsCompared(Occurrence):
+    """The running statistics of a batch norm after the training, beside those of a batch.
+
+    Of the module that is the furthest from the batch.
+    """
+
+    kind: ClassVar[str] = "running statistics"
+    module: str
+    norms: int  # batch norms in train mode
+    updates: int  # of its running statistics
+    left: float  # share of their initial values in them
+    momentum: float | None
+    mean: float  # distance of the running mean from the batch's, in standard deviations
+    variance: float  # factor by which the running variance differs, up or down
+    unexplained: float  # share of these distances that is there without the initial values, too
+
+
+@dataclass(frozen=True, slots=True)
 class FigurePrinted(Occurrence):
-    """A number that the script prints again and again after the same words."""
+    """A number that the script prints, each time after the same words."""
 
     kind: ClassVar[str] = "figure"
     name: str  # the words before it, in lower case
@@ -168,6 +186,7 @@ class RateCut(Occurrence):
     metric: float
     before: float  # the learning rate
     after: float
+    given: tuple[float, ...] = ()  # the metrics since the last cut, the last one included
 
 
 @dataclass(frozen=True, slots=True)

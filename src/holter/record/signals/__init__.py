@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from holter.record.signals._signal import *
 from holter.record.signals.activations import *
+from holter.record.signals.baselines import *
 from holter.record.signals.controls import *
 from holter.record.signals.cures import *
 from holter.record.signals.data import *

@@ -11,6 +11,7 @@ class Per(StrEnum):
     OPTIMIZER = "optimizer"
     GROUP = "group"
     MODEL = "model"
+    ARGUMENT = "argument"  # of a model
     LOADER = "loader"
     LOSS_FUNCTION = "loss function"
     LOSS_TERM = "loss term"

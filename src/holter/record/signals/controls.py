@@ -90,6 +90,14 @@ PADDING_START = Signal(
     "The same change in the first half of the real positions alone, of outputs that have positions."
     " A convolution or a recurrence that reaches into padding changes outputs next to it only.",
 )
+PADDING_DECISIONS = Signal(
+    "padding.decisions",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "fraction",
+    "Share of the real positions of that sample whose largest output becomes another one, where the"
+    " loss is given a class for each position.",
+)
 PADDING_AMOUNT = Signal(
     "padding.amount",
     Per.TRIAL,

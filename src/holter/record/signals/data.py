@@ -39,6 +39,28 @@ INPUT_ABSMAX = Signal(
     "",
     "Largest absolute value in the same tensor, all elements; sampled.",
 )
+INPUT_OTHER_MEAN = Signal(
+    "input.other_mean",
+    Per.ARGUMENT,
+    Phase.DATA,
+    "",
+    "Mean of a further floating-point tensor that the model was called with in the same call, if it"
+    " has several numbers for each sample and no trained weight made it; sampled.",
+)
+INPUT_OTHER_STD = Signal(
+    "input.other_std",
+    Per.ARGUMENT,
+    Phase.DATA,
+    "",
+    "Standard deviation of the same elements, divided by n; sampled.",
+)
+INPUT_OTHER_ABSMAX = Signal(
+    "input.other_absmax",
+    Per.ARGUMENT,
+    Phase.DATA,
+    "",
+    "Largest absolute value in the same tensor, all elements; sampled.",
+)
 INPUT_NONFINITE = Signal(
     "input.nonfinite",
     Per.MODEL,
@@ -77,10 +99,10 @@ SAMPLE_ALIASED = Signal(
     Phase.DATA,
     "share",
     "Largest share of the last 64 elements of a list or deque, such as a replay buffer, that hold"
-    " one and the same array or CPU tensor in the same field, where its content has changed since"
-    " the last look and another field varies; 0 if there is none. Only of containers of at least 16"
-    " tuples, lists, dicts or dataclasses that were added to since the last look. Read when a full"
-    " step calls backward().",
+    " the same array or CPU tensor in one field as others do, where the content of such an array"
+    " has changed since the last look and another field varies; 0 if there is none. Only of"
+    " containers of at least 16 tuples, lists, dicts or dataclasses that were added to since the"
+    " last look. Read when a full step calls backward().",
 )
 VAL_INPUT_MEAN = Signal(
     "val.input.mean",

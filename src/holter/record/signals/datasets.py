@@ -185,7 +185,7 @@ REFETCH_WITHIN_CLASSES = _signal(
     "refetch.within_classes",
     "",
     "Whether these others were of the same class: 1, or 0 where too few were met. Not of targets"
-    " that are no classes.",
+    " that are not classes.",
 )
 REFETCH_UNEXPLAINED = _signal(
     "refetch.unexplained",

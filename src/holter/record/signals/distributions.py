@@ -57,6 +57,20 @@ ALIGNMENT_BLANK_FRACTION = Signal(
     "share",
     "Share of the targets of `ctc_loss` within their lengths that are the blank label.",
 )
+ALIGNMENT_FRAMES = Signal(
+    "alignment.frames",
+    Per.LOSS_FUNCTION,
+    Phase.DATA,
+    "",
+    "Frames that `ctc_loss` is given for each sample, with padding.",
+)
+ALIGNMENT_USED = Signal(
+    "alignment.used",
+    Per.LOSS_FUNCTION,
+    Phase.DATA,
+    "share",
+    "Largest input length of the samples of `ctc_loss`, as a share of the frames that it is given.",
+)
 EXCLUSIVE_DISTANCE = Signal(
     "exclusive.distance",
     Per.LOSS_FUNCTION,

@@ -40,7 +40,7 @@ LOSS_CONSTANT_PART = Signal(
     Per.STEP,
     Phase.FORWARD,
     "",
-    "What the loss adds up without a gradient: the value of terms that are no part of its graph."
+    "What the loss adds up without a gradient: the value of terms outside its graph."
     " Absent where the other terms cannot be computed again. Read on a few steps.",
 )
 LOSS_LOG_ARGUMENT = Signal(

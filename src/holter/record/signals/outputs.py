@@ -195,5 +195,6 @@ TARGET_INPUT_MATCH = Signal(
     "share",
     "Share of the targets that equal the model's own input at the same place: what its embedding"
     " of as many entries as there are classes was given last; absent where there is none, or where"
-    " the shapes differ.",
+    " the shapes differ. Of numbers, the share that equals a part of the series (3 axes) that the"
+    " model was given: the variables, at the last positions, that are most like them.",
 )
