@@ -56,9 +56,13 @@ def main() -> int:
     command = parser.add_mutually_exclusive_group()
     command.add_argument("--doctor", action="store_true", help="`holter doctor` on each script")
     command.add_argument("--preflight", action="store_true", help="`holter try preflight` on each")
+    command.add_argument(
+        "--sampled", action="store_true", help="without the allowance for short runs"
+    )
     parser.add_argument("--first-sight", action="store_true", help="keep the figures for good")
     args = parser.parse_args()
-    how = "doctor" if args.doctor else "preflight" if args.preflight else "run"
+    hows = {"doctor": args.doctor, "preflight": args.preflight, "sampled": args.sampled}
+    how = next((name for name, chosen in hows.items() if chosen), "run")
     chosen = [
         each for each in specimens_of(args.round) if fnmatch.fnmatch(each.name, f"*{args.only}")
     ]

@@ -86,15 +86,15 @@ def render(entries: Sequence[Kept]) -> str:
     healthy = [each for each in outcomes if each.launch.fault is None]
     faults = [each for each in outcomes if each.launch.fault is not None]
     lines = [
-        "# Scripts as people have them",
+        "# Scripts in the style of public projects",
         "",
         f"`python -m bench.real --write`, {datetime.now(UTC):%Y-%m-%d}, torch {version('torch')}.",
         measured_on(entries, len(launches())),
         "",
         "The scripts of `tests/scripts/real` are written in the style of public projects, with",
-        "synthetic data, small enough for a few seconds on one core. Each runs plainly, under",
-        "`holter run` and under `holter try preflight`. `truths.py` in that folder says what is",
-        "true of each; it was written before holter was run on any of them.",
+        "synthetic data, and take a few seconds on one core. Each runs without holter, under",
+        "`holter run` and under `holter try preflight`. `truths.py` in that folder states the",
+        "truth of each; it was written before holter was run on any of them.",
         "",
         *summary(healthy, faults),
         "",

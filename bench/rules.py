@@ -146,6 +146,7 @@ def owners(parameters: int) -> dict[Per, tuple[str, ...]]:
         Per.GROUP: ("group 0", "group 1"),
         Per.MODEL: ("model",),
         Per.LOADER: ("loader 0",),
+        Per.ARGUMENT: ("Net, argument 2",),
         Per.LOSS_FUNCTION: ("cross_entropy",),
         Per.PARAMETER: tuple(layers),
         Per.MODULE: tuple(f"blocks.{i}.act" for i in range(parameters // 2)),

@@ -17,6 +17,7 @@ from holter.lab.experiments import all_experiments
 from holter.record.signals import CATALOGUE, Per, Signal
 from holter.record.table import Series
 from holter.reports import text
+from holter.reports._facts import steps_read
 from holter.reports.experiments import all_results
 from synthetic import run_of
 
@@ -99,6 +100,7 @@ def _owners(signal: Signal) -> tuple[str, ...]:
         Per.LOSS_FUNCTION: ("cross_entropy",),
         Per.MODEL: ("Net",),
         Per.LOADER: ("train",),
+        Per.ARGUMENT: ("Net, argument 2",),
         Per.METRIC: ("val_accuracy",),
     }.get(signal.per, ("",))
 
@@ -150,6 +152,12 @@ def test_every_signal_of_a_training_has_its_own_reason() -> None:
     for name, signal in CATALOGUE.items():
         if signal.per is not Per.TRIAL:
             assert absent(run, (name,)) != "what it needs was not recorded", name
+            assert name == "loss" or absent(run, (name,)) != "no loss was recorded", name
+
+
+def test_signals_that_were_read_at_no_step_are_left_out() -> None:
+    run = run_of({CATALOGUE["loss"]: {"": [1.0]}, CATALOGUE["time.device_idle"]: {"": []}})
+    assert steps_read(run) == [(1, ["loss"])]
 
 
 def test_a_healthy_report_has_an_outcome_a_cost_and_a_path(tmp_path: Path) -> None:

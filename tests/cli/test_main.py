@@ -108,3 +108,18 @@ def test_python_dash_m() -> None:
 def test_every_command_has_one_file() -> None:
     folder = Path(_cli.__file__).parent
     assert all((folder / f"{name}.py").is_file() for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("runn", "did you mean `holter run`?"),
+        ("train.py", "`holter run train.py`"),
+        ("zzz", "`holter --help` lists all commands"),
+    ],
+)
+def test_a_word_that_is_no_command_gets_one_sentence(word, hint, capsys):
+    assert main([word]) == 2
+    error = capsys.readouterr().err
+    assert hint in error
+    assert len(error.splitlines()) == 1

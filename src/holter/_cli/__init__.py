@@ -5,6 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 
 from holter import __version__
@@ -54,8 +55,11 @@ exit codes: 0 no finding at or above --fail-on, 1 at least one finding, 2 usage 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; every error is printed as one sentence."""
+    words = sys.argv[1:] if argv is None else argv
+    if words and words[0] not in COMMANDS and not words[0].startswith("-"):
+        return _fail(_no_command(words[0]))
     parser = make_parser()
-    args = parse(parser, argv)
+    args = parse(parser, words)
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
@@ -98,6 +102,15 @@ def make_parser() -> argparse.ArgumentParser:
         own = subparsers.choices[name]
         own.set_defaults(execute=command.execute, parser=own)
     return parser
+
+
+def _no_command(word: str) -> str:
+    """Return what to type in the place of a word that is no command."""
+    if word.endswith(".py"):
+        return f"Name a command before the script: `holter run {word}` or `holter doctor {word}`."
+    near = get_close_matches(word, COMMANDS, n=1)
+    hint = f"did you mean `holter {near[0]}`?" if near else "`holter --help` lists all commands."
+    return f"There is no command {word!r}; {hint}"
 
 
 def _replace_unprintable_characters() -> None:

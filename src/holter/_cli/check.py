@@ -100,7 +100,7 @@ def is_log(path: Path, args: argparse.Namespace) -> bool:
 
     if not holds_log(path):
         if args.map or args.save is not None:
-            raise HolterError(f"--map and --save are for logs of other tools; {path} is none.")
+            raise HolterError(f"--map and --save are for logs of other tools; {path} is not one.")
         return False
     if args.verify or args.rank is not None:
         raise HolterError(f"--verify and --rank are for runs of holter; {path} is a log.")

@@ -20,6 +20,7 @@ from holter.scripts.sweeps.tasks import SENT
 
 _PARTS = 4  # shares of the changes; each reproduces the failure first
 _SHORT = 120.0  # seconds of a run that is repeated without being asked to
+_HOW = ("--rerun", "--whole", "--origin", "--numbers")  # options that say how a failure is replayed
 _CHANGES_SECONDS = 300.0  # in which changes are tried on whole runs of a script
 
 if TYPE_CHECKING:
@@ -40,20 +41,28 @@ def execute(args: argparse.Namespace, report: Callable[[Path], int]) -> int:
         if not args.setup:
             trusted_command(run, folder, trust=args.trust)
         return hand_out(args, folder, _part(args), _PARTS, sent=folder)
-    if not args.origin:  # which goes on with a replay
+    if not (args.origin or args.numbers):  # which go on with a replay
         tell(
             f"replaying {capture.alarm.says} at step {capture.alarm.step};"
             f" the capture holds {len(capture.steps)} steps"
         )
-    if args.whole or args.origin:
+
+    def conclude() -> int:
+        following = _following(run, folder, capture, args)
+        if following is None:
+            return report(folder)
+        tell(f"no change cures it: replaying the next failure, {following}")
+        return _start_again(f"--capture={following}", args)
+
+    if args.whole or args.origin or args.numbers:
         _run_whole(run, capture, args, trusted_command(run, folder, trust=args.trust))
-        return report(folder)
+        return conclude()
     if args.setup:
         from holter.lab.setup_functions import setup_from
 
         _investigate(setup_from(args.setup), run, capture, args)
         return report(folder)
-    return _on_script(run, capture, args, lambda: report(folder))
+    return _on_script(run, capture, args, conclude)
 
 
 def _on_script(
@@ -86,6 +95,9 @@ def _on_script(
             if enough and _has_origin(args, folder) and _is_short(run, capture):
                 tell(f"running {script} again to find what produced the value")
                 return _start_again("--origin", args)
+            if enough and _may_be_moved(args, folder) and _is_short(run, capture):
+                tell(f"running {script} again to see which of its numbers change")
+                return _start_again("--numbers", args)
             if enough or (rerun and args.export):  # a whole run exports nothing
                 return report()
             if _is_short(run, capture):
@@ -161,9 +173,20 @@ def _has_origin(args: argparse.Namespace, folder: Path) -> bool:
     )
 
 
+def _may_be_moved(args: argparse.Namespace, folder: Path) -> bool:
+    """Whether a number that the script changes may be the cause: nothing local cures."""
+    from holter.diagnosis.facts.replays import fails, replayed
+    from holter.record import Run
+
+    if args.export or args.share is not None or args.no_ladder:
+        return False
+    replay = replayed(Run.load(folder))
+    return replay is not None and fails(replay) and replay.all_tried and not replay.is_cured_locally
+
+
 def _start_again(option: str, args: argparse.Namespace) -> int:
     """Replay in a process of its own: the script has left its traces in this one."""
-    again = ["try", "replay", option, *(word for word in args.words if word != "--rerun")]
+    again = ["try", "replay", option, *(word for word in args.words if word not in _HOW)]
     return subprocess.call([sys.executable, "-m", "holter", *again])  # noqa: S603
 
 
@@ -189,6 +212,8 @@ def _run_whole(
             replay, ladder = replayed(run), not args.no_ladder
             if args.origin and replay is not None:
                 told = found.find_origin(replay, ladder=ladder)
+            elif args.numbers and replay is not None:
+                told = found.hold_numbers(replay)
             else:
                 told = found.investigate(seconds=_CHANGES_SECONDS, ladder=ladder)
             for line in told:
@@ -233,6 +258,32 @@ def _of_failure(run: "Run", captures: Sequence[Path]) -> Path:
     if ends and breaks_suddenly(run):
         return ends[0]
     return min(captures, key=lambda path: path.name.endswith("asked"))
+
+
+def _following(
+    run: "Run", folder: Path, capture: "Capture", args: argparse.Namespace
+) -> str | None:
+    """Return the next captured failure, if no change cured this rise of the loss; else None.
+
+    A loss may rise for a good reason long before the training fails.
+    """
+    from holter.diagnosis.facts.replays import fails, replayed
+    from holter.record import Run
+    from holter.watching.blackbox.capture import captures_in, load_capture
+
+    asked = args.capture or args.export or args.no_ladder or args.share is not None
+    if asked or capture.alarm.kind != "spike":
+        return None
+    replay = replayed(Run.load(folder))
+    if replay is None or not (replay.is_reproduced and fails(replay) and replay.all_tried):
+        return None
+    if replay.minimal_cure is not None:
+        return None
+    for path in captures_in(folder):
+        other = load_capture(path)
+        if other.alarm.step > capture.steps[-1].step and _is_short(run, other):
+            return path.name
+    return None
 
 
 def _later(folder: Path, capture: "Capture") -> "Capture | None":

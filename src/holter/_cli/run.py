@@ -82,15 +82,15 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         "--reseed",
         type=int,
         metavar="N",
-        help="train with other random numbers: shift every seed that the script sets; 0 leaves them"
-        " and seeds what the script does not (see `holter seeds`)",
+        help="train with other random numbers: shift every seed that the script sets; 0 keeps"
+        " them and seeds what the script does not (see `holter seeds`)",
     )
     recording.add_argument(
         "--silence",
         type=_seconds,
         metavar="SECONDS",
-        help="in a process group: write the stack of a process that does nothing for so long"
-        " (default: 10 times its longest pause, at least 20)",
+        help="in a process group: write the stacks of a process that does nothing for this"
+        " long (default: 10 times its longest pause, at least 20)",
     )
     recording.add_argument(
         "--no-status",

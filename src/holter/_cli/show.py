@@ -114,5 +114,5 @@ def serve(args: argparse.Namespace, library: "Library", page: str) -> int:
 
 def _port(given: str) -> int:
     if not given.isdecimal() or int(given) >= 2**16:
-        raise argparse.ArgumentTypeError(f"{given!r} is no port: give a number from 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{given!r} is not a port: give a number from 0 to 65535")
     return int(given)

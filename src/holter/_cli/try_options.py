@@ -118,7 +118,7 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         "--samples",
         type=positive_whole,
         metavar="N",
-        help="data, preflight: store so many samples of each split as text and show them (default:"
+        help="data, preflight: store N samples of each split as text and show them (default:"
         " none are stored)",
     )
     evaluation = parser.add_argument_group("evaluate", "options of `holter try evaluate`")
@@ -164,6 +164,7 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         " after a short run whose step does not reproduce the failure)",
     )
     failure.add_argument("--origin", action="store_true", help=argparse.SUPPRESS)  # of a birth
+    failure.add_argument("--numbers", action="store_true", help=argparse.SUPPRESS)  # are held
     failure.add_argument(
         "--no-ladder",
         action="store_true",

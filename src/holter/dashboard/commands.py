@@ -21,7 +21,7 @@ class NextCommand:
 
 def next_commands(run: Run, diagnosis: Diagnosis, *, bad: bool) -> list[NextCommand]:
     """Return the experiments that confirm the diagnosis or find the cause, cheapest first."""
-    script, commands = _script(run), []
+    script, commands = run.meta.environment.script, []
     for experiment in diagnosis.experiments:
         match = _COMMAND.search(experiment)
         if match is not None and (command := _filled(match[1], run, script)) is not None:
@@ -43,16 +43,6 @@ def working_directory(run: Run) -> str | None:
     return None if not folder else f"cd {shlex.quote(folder)}"
 
 
-def _script(run: Run) -> str | None:
-    """Return the script and its arguments, quoted for a shell."""
-    environment = run.meta.environment
-    if environment.module:
-        return shlex.join(("-m", environment.module, *environment.command[1:]))
-    if environment.command and environment.command[0].endswith(".py"):
-        return shlex.join(environment.command)
-    return None
-
-
 def _filled(command: str, run: Run, script: str | None) -> str | None:
     """Return the command of a rule's page with this run and its script, or None without one."""
     path = "RUN" if run.path is None else shlex.quote(str(run.path))
@@ -63,8 +53,8 @@ def _filled(command: str, run: Run, script: str | None) -> str | None:
         words.append("RUN")
     if "RUN" in words:
         return " ".join(path if word == "RUN" else word for word in words)
-    if script is None:
-        return None
+    if script is None or script in command:
+        return command if script is not None else None
     rest = [word for word in words if word not in (_SCRIPT, "SCRIPT")]
     return " ".join([*rest, script])
 

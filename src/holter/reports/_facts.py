@@ -68,7 +68,7 @@ def steps_read(run: Run) -> list[tuple[int, list[str]]]:
         same = all(np.array_equal(one, longest) for one in steps)  # mostly read together
         read = len(longest) if same else len(np.unique(np.concatenate(steps)))
         signals.setdefault(read, []).append(name)
-    return [(read, sorted(signals[read])) for read in sorted(signals, reverse=True)]
+    return [(read, sorted(signals[read])) for read in sorted(signals, reverse=True) if read]
 
 
 def ending(run: Run) -> str:

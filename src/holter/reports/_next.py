@@ -4,7 +4,6 @@ import shlex
 
 from holter.diagnosis.differential import diagnose
 from holter.diagnosis.engine import Checkup
-from holter.diagnosis.facts.replays import advised_replay
 from holter.record import Run
 
 
@@ -14,22 +13,12 @@ def next_command(run: Run, checkup: Checkup) -> str | None:
     The replay of a captured failure comes first. A log is recorded again by its script; a cause
     that is unknown or not confirmed is looked for by the doctor.
     """
-    if advised_replay(run) and run.path is not None:
+    if checkup.captured is not None and run.path is not None:
         return f"holter try replay {shlex.quote(str(run.path))}"
     if run.meta.source is not None:
         return "holter run train.py"
     diagnosis = diagnose(checkup)
-    script = _script(run)
+    script = checkup.script
     if diagnosis.leading is None or diagnosis.leading.confirmed_by or script is None:
         return None
     return f"holter doctor {script}"
-
-
-def _script(run: Run) -> str | None:
-    """Return the script of a run with its arguments, as one types them; None if it has none."""
-    environment = run.meta.environment
-    if environment.module is not None:
-        return shlex.join(["-m", environment.module, *environment.command[1:]])
-    if not environment.command or not environment.command[0].endswith(".py"):
-        return None
-    return shlex.join(environment.command)

@@ -108,7 +108,7 @@ def sentences(run: Run) -> list[str]:
     unused = _unused(run)
     if unused:
         said.append(
-            f"GPU memory reserved beyond the largest use: {size(unused)}, which is fragmentation"
+            f"GPU memory reserved beyond the peak use: {size(unused)}, which is fragmentation"
         )
     return said
 

@@ -7,6 +7,7 @@ from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.ending import exception_line
+from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.signal_words import in_words
 from holter.record import Run
 from holter.record.events import ExperimentMade
@@ -59,7 +60,7 @@ def _body(
     if diagnosis.leading is None:
         return [
             *_cost_line(run, checkup, width),
-            *_advice(checkup, width),
+            *_advice(run, checkup, width),
             *_details(run, checkup, width),
         ]
     return [*brief_card(diagnosis, width, evidence=evidence), *_more(run, diagnosis, width)]
@@ -124,9 +125,11 @@ def _experiments(run: Run, width: int, *, whole: bool) -> list[list[Line]]:
     return [table_lines(table, width, most_rows=rows) for table in tables]
 
 
-def _advice(checkup: Checkup, width: int) -> list[Line]:
-    """Return what to run first although no rule reports anything."""
-    if not checkup.advice:
+def _advice(run: Run, checkup: Checkup, width: int) -> list[Line]:
+    """Return what to run first although no rule reports anything; nothing in a run that learned."""
+    if not checkup.advice or (
+        run.meta.source is None and checkup.outcome.state is OutcomeState.LEARNED
+    ):
         return []
     return hanging(checkup.advice, width=width, lead=(("next:    ", "dim"),))
 

@@ -39,7 +39,7 @@ def _notes(cures: Cures) -> list[str]:
     elif (change := cures.smallest) is not None:
         notes.append(f"smallest change that restores learning: {change.name}")
     elif (change := cures.localising) is not None:
-        notes.append(f"the fault lies in the {change.cause.part}: {change.name} restores learning")
+        notes.append(f"the fault is in the {change.cause.part}: {change.name} restores learning")
     if idle := cures.with_effect(Effect.IDLE):
         notes.append(f"nothing to change: {', '.join(idle)}")
     if cures.untried:

@@ -41,9 +41,9 @@ def results(run: Run) -> list[ResultTable]:
 
 
 def _summary(what: DataEvaluated) -> ResultTable:
-    notes = [] if what.is_complete else ["the time was over before the data: a part was read"]
+    notes = [] if what.is_complete else ["time ran out: only a part of the data was evaluated"]
     if not what.function:
-        notes.append("the loss amounts to no torch loss function: predictions are unknown")
+        notes.append("the loss does not match a torch loss function: predictions are unknown")
     rows: list[tuple[str, float | int]] = [("samples", what.samples), ("mean loss", what.loss)]
     if what.auroc is not None:
         rows.append(("area under the ROC curve, of all scores", what.auroc))

@@ -38,8 +38,8 @@ def _changes(replay: Replayed) -> ResultTable:
     guards = [c.name for c in replay.changes.values() if c.family is ChangeFamily.GUARD]
     if guards and replay.birth is not None:
         notes.append(
-            f"{guards[0]}: {replay.birth.operation} at {replay.birth.where} is kept from operands"
-            " that it cannot be given"
+            f"{guards[0]}: {replay.birth.operation} at {replay.birth.where} is guarded against"
+            " operands outside its domain"
         )
     if replay.triage is not None:
         notes.append(replay.triage.says)
