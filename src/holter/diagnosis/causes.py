@@ -407,6 +407,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("validation-mismatch",), ("overfitting", "erratic-validation", "loss-accuracy-parting")),
     (("validation-mismatch",), ("underfitting",)),
     (("constant-validation",), ("validation-mismatch",)),
+    (("contradicted-validation",), ("bad-validation",)),
     (
         ("overlapping-splits", "related-splits", "targets-equal-inputs", "drifting-inputs"),
         ("validation-better-than-training",),

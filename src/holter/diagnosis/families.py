@@ -62,6 +62,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "bad-validation": (
             "beaten-by-baseline",
             "constant-validation",
+            "contradicted-validation",  # what the weights do is not what the script measures
             "erratic-validation",
             "loss-accuracy-parting",
             "overfitting",

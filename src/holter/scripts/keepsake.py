@@ -18,9 +18,10 @@ from holter.lab.setup import Roles
 from holter.record.signals import Signal
 from holter.scripts.rows import Rows
 from holter.scripts.scores import scores_of
-from holter.scripts.twins import Sketch, copies_of, sketch_of
+from holter.scripts.twins import Sketch, sketch_of
 from holter.watching.collectors import Reading
 from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.duplicates import copies_of
 from holter.watching.collectors.inputs import roots
 from holter.watching.collectors.lane import Delivery, Lane
 from holter.watching.collectors.moments import (

@@ -1,6 +1,5 @@
 """Twins: copies of a model that the script leaves, and how far each has followed it."""
 
-import gc
 from collections.abc import Iterable, Iterator
 
 import torch
@@ -10,7 +9,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from holter.record.events import CopyCompared
 
 _ELEMENTS = 64  # of each parameter that are kept from the start
-_COPIES = 8  # that are compared
 
 Sketch = list[Tensor]
 
@@ -75,25 +73,6 @@ def _is_unset(norm: _BatchNorm) -> bool:
     if mean is None or variance is None or mean.is_meta:
         return False
     return bool((mean == 0).all()) and bool((variance == 1).all())
-
-
-def copies_of(model: nn.Module) -> list[nn.Module]:
-    """Return the other modules of that class with parameters of the same shapes, or some of them.
-
-    It looks at all objects there are: to be asked once.
-    """
-    shapes = [each.shape for each in model.parameters()]
-    kind = type(model)
-    if kind.__module__.startswith("torch.") and kind is not nn.Sequential:
-        return []  # a layer, not a model
-    inside = set(map(id, model.modules()))
-    return [
-        each
-        for each in gc.get_objects()
-        if type(each) is kind
-        and id(each) not in inside
-        and [p.shape for p in each.parameters()] == shapes
-    ][:_COPIES]
 
 
 def _distance(one: Sketch, other: Sketch) -> float:

@@ -61,6 +61,13 @@ def test_stays_silent(validation: np.ndarray) -> None:
     assert isinstance(verdict, Clear)
 
 
+def test_an_accuracy_far_below_that_of_training_is_a_hint() -> None:
+    run = validated(FALLING, RISING, accuracy=FITTED, val_accuracy=np.full(10, 0.27))
+    (verdict,) = said(validation_mismatch, run)
+    assert isinstance(verdict, Finding)
+    assert verdict.confidence is Confidence.HINT
+
+
 def test_a_badly_calibrated_model_that_is_often_right_has_no_damage() -> None:
     run = validated(FALLING, RISING, accuracy=FITTED, val_accuracy=np.full(10, 0.4))
     (note,) = said(validation_mismatch, run)

@@ -1,5 +1,7 @@
 """What models are called with in validation, in which mode, and whether with a graph."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -198,3 +200,33 @@ def test_held_out_data_count_where_training_data_are_evaluated_as_well(tmp_path,
     wanted = float(data["val"].mean())
     assert values(run, VAL_INPUT_MEAN, "Sequential") == pytest.approx([wanted] * 3, rel=1e-5)
     assert values(run, VAL_TRAIN_FRACTION, "Sequential") == [0] * 3
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_copy_that_is_evaluated_in_place_of_the_model(tmp_path, model, optimizer, training):
+    average = copy.deepcopy(model).requires_grad_(False).train(training)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(2):
+            model.train()
+            train(model, optimizer)
+            model.eval()
+            validate(average)
+    run = Run.load(tmp_path / "run")
+    assert values(run, VAL_TRAIN_FRACTION, "a copy of Sequential") == [float(training)] * 2
+    assert "Sequential" not in run[VAL_TRAIN_FRACTION]
+
+
+def test_a_copy_that_is_called_beside_the_model_says_nothing_of_its_validation(
+    tmp_path, model, optimizer
+):
+    teacher = copy.deepcopy(model)
+    with watching(tmp_path / "run", model, optimizer):
+        for _ in range(2):
+            model.train()
+            train(model, optimizer)
+            model.eval()
+            with torch.no_grad():
+                functional.mse_loss(model(BATCHES[0]), teacher(BATCHES[0]))
+    run = Run.load(tmp_path / "run")
+    assert values(run, VAL_TRAIN_FRACTION, "Sequential") == [0, 0]
+    assert "a copy of Sequential" not in run[VAL_TRAIN_FRACTION]

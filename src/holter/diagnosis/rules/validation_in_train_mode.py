@@ -34,7 +34,8 @@ def validation_in_train_mode(
     ## What it does
     Looks at the dropout and batch-norm modules of a model while validation losses are computed.
     Losses that are computed without gradients for another purpose do not count: those after nearly
-    every step, those of training batches, and those of another model such as a moving average.
+    every step, those of training batches, and those of another model. A copy of the model, such as
+    a moving average, counts if it alone is evaluated.
 
     ## Why it matters
     Dropout drops units at random, and batch norm normalises by the validation batch and updates its
@@ -107,7 +108,8 @@ def validation_in_train_mode(
                     owner,
                 ),
             ),
-            fix="call `model.eval()` before validation and `model.train()` after it",
+            fix="call `eval()` on the model that is evaluated, before validation, and"
+            " `model.train()` on the one that is trained, after it",
         )
 
 

@@ -37,6 +37,7 @@ def validation_mismatch(
     max_scale: Annotated[float, "ratio of the two above which scales differ"] = 20.0,
     max_gain: Annotated[float, "validation accuracy above chance, of what is possible"] = 0.1,
     min_gain: Annotated[float, "training accuracy above chance, of what is possible"] = 0.3,
+    min_kept: Annotated[float, "share of this gain that validation has if it is harmless"] = 0.3,
 ) -> Iterator[Verdict]:
     """The validation loss never falls below the best constant prediction although training does.
 
@@ -44,7 +45,8 @@ def validation_mismatch(
     Compares both losses with the best constant prediction: the entropy of the labels, or the
     variance of the targets. It reports when training falls clearly below that level while no
     validation pass does and validation does not improve; a validation loss that rises needs less of
-    a gap. The finding is likely if the validation accuracy is at chance or the inputs differ.
+    a gap. The finding is likely if the validation accuracy is at chance or the inputs differ. An
+    accuracy that has at least 30 % of what training gains over chance is no mismatch.
 
     ## Why it matters
     Nothing that is learned carries over. Regularisation is rarely the reason: the two sets are
@@ -110,7 +112,8 @@ def validation_mismatch(
     at_chance = None
     if accuracy is not None and odds is not None:
         at_chance = accuracy < odds + max_gain * (1 - odds)
-        if not at_chance:
+        is_lost = fitted is not None and accuracy - odds < min_kept * (fitted - odds)
+        if not at_chance and not is_lost:
             yield validation_mismatch.harmless(
                 f"the validation loss stays above {reference}, but its accuracy is {accuracy:.0%}"
                 f" (most frequent class: {odds:.0%})"

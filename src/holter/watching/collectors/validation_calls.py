@@ -20,6 +20,7 @@ from holter.watching.collectors import Reading
 from holter.watching.collectors.arguments import Arguments
 from holter.watching.collectors.batches import Batches, Value
 from holter.watching.collectors.calls import Calls, is_compiled
+from holter.watching.collectors.duplicates import copies_of, counterparts
 from holter.watching.collectors.inputs import as_values, roots
 from holter.watching.collectors.moments import (
     Closing,
@@ -28,9 +29,11 @@ from holter.watching.collectors.moments import (
     StepEnds,
     ValidationLoss,
 )
+from holter.watching.collectors.naming import mode_dependent
 from holter.watching.collectors.roster import Model, Roster
 
 _ENOUGH = 4  # batches of a pass that are read
+_SEARCHED = 2  # passes before which copies of the models, such as moving averages, are looked for
 _ORDER = {"test": 1, "train": 2}  # of splits, the later the less wanted
 
 
@@ -66,6 +69,7 @@ class ValidationCalls:
 
     A script that never does so is heard from its first validation loss on. What was read belongs to
     the data of the next loss. Of several data that are evaluated in one go, held-out ones count.
+    Where a copy of a model is evaluated in its place, the copy is read.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (
@@ -89,6 +93,8 @@ class ValidationCalls:
         self._passes: dict[str, dict[str, _Pass]] = {}  # by data and model
         self._splits: dict[str, str] = {}  # of the data
         self._owners: dict[str, tuple[str, ...]] = {}
+        self._copies: dict[str, tuple[weakref.ref[nn.Module], weakref.ref[nn.Module]]] = {}
+        self._searched = 0  # passes
         self._has_begun = False
 
     @property
@@ -130,8 +136,20 @@ class ValidationCalls:
         self._has_begun = True
         if not any(is_compiled(model.module) for model in roster.models):
             self._roster = weakref.ref(roster)
-            self._calls.know(roots(roster))
+            if self._searched < _SEARCHED:
+                self._searched += 1
+                self._find_copies(roster)
+            copies = [(copy, label) for label, (ref, _) in self._copies.items() if (copy := ref())]
+            self._calls.know([*roots(roster), *copies])
             self._calls.listen()
+
+    def _find_copies(self, roster: Roster) -> None:
+        known = {id(model.module) for model in roster.models}
+        for model in roster.models:
+            for copy in copies_of(model.module) if model.mode_dependent else ():
+                if id(copy) not in known:
+                    label = f"a copy of {model.label}"
+                    self._copies[label] = weakref.ref(copy), weakref.ref(model.module)
 
     def _heard(self, label: str, module: nn.Module, arguments: Any) -> bool:  # noqa: ARG002
         """Whether there was a tensor to read, or no wish to."""
@@ -150,6 +168,7 @@ class ValidationCalls:
         roster = self._roster() if self._roster is not None else None
         models = roster.models if roster is not None else ()
         model = next((model for model in models if model.label == label), None)
+        model = model or self._copy(label)
         if model is None:
             return True
         current = self._look(model)
@@ -162,6 +181,12 @@ class ValidationCalls:
         if current.calls >= _ENOUGH:
             self._calls.stop()  # however many calls a loss takes
         return True
+
+    def _copy(self, label: str) -> Model | None:
+        copy, original = (ref() for ref in self._copies.get(label, (lambda: None, lambda: None)))
+        if copy is None or original is None:
+            return None
+        return Model(label, "", copy, counterparts(original, copy, mode_dependent(original)))
 
     def _look(self, model: Model) -> _Pass:
         """See which modules of a model are in training mode."""
@@ -179,12 +204,24 @@ class ValidationCalls:
         self._has_begun = False
         if not passes:
             return []
-        held_out = min(passes, key=lambda data: _ORDER.get(splits[data], 0))
+        held_out = passes[min(passes, key=lambda data: _ORDER.get(splits[data], 0))]
+        copies = {label: read for label, read in held_out.items() if label in self._copies}
+        if len(copies) == len(held_out):  # they are what is evaluated, and no teachers
+            return [
+                self._reading(signal, label, value)
+                for label, passed in copies.items()
+                for signal, value in _values(passed)
+                if signal not in (VAL_INPUT_STD, VAL_INPUT_MEAN)  # compared with the training's
+            ]
         return [
-            Reading(signal, self._owners.setdefault(label, (label,)), as_values(value))
-            for label, passed in passes[held_out].items()
+            self._reading(signal, label, value)
+            for label, passed in held_out.items()
             for signal, value in _values(passed)
+            if label not in copies
         ]
+
+    def _reading(self, signal: Signal, label: str, value: Value) -> Reading:
+        return Reading(signal, self._owners.setdefault(label, (label,)), as_values(value))
 
 
 def _values(passed: _Pass) -> Iterator[tuple[Signal, Value]]:
