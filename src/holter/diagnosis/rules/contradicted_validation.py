@@ -11,13 +11,13 @@ from holter.diagnosis.facts.validation import Curves
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import BASELINE_SCORE, LOSS, VAL_ACCURACY, VAL_R2, Signal
+from holter.record.signals import BASELINE_SCORE, LOSS, VAL_ACCURACY, VAL_LOSS, VAL_R2, Signal
 
 
 @rule(
     severity=Severity.WARNING,
     level=Level.PROCEDURE,
-    needs=(LOSS, BASELINE_SCORE),
+    needs=(LOSS, VAL_LOSS),
     preview=True,
 )
 def contradicted_validation(
@@ -43,8 +43,8 @@ def contradicted_validation(
 
     ## Example
     ```python
-    evaluate(averaged)          # bad: a copy that is still in train mode
-    evaluate(averaged.eval())   # good
+    evaluate(averaged_copy)          # bad
+    evaluate(averaged_copy.eval())   # good
     ```
 
     ## What to do
