@@ -45,9 +45,8 @@ def validation_mismatch(
     Compares both losses with the best constant prediction: the entropy of the labels, or the
     variance of the targets. It reports when training falls clearly below that level while no
     validation pass does and validation does not improve; a validation loss that rises needs less of
-    a gap. It is
-    likely if the validation accuracy is at chance or the inputs differ; an accuracy that keeps 30 %
-    of what training gains over chance is no mismatch.
+    a gap. It is likely if the validation accuracy is at chance or the inputs differ; an accuracy
+    that keeps 30 % of what training gains over chance is no mismatch.
 
     ## Why it matters
     Nothing that is learned carries over. Regularisation is rarely the reason: the two sets are
