@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from holter.scripts.reading import read, reader
-from holter.scripts.reading.source import Pattern, Source
+from holter.scripts.reading.source.registry import reads
+from holter.scripts.reading.source.tree import Pattern, Source
 
 NET = """
 class Net(nn.Module):
@@ -281,7 +282,8 @@ def test_a_reader_that_fails_loses_nothing_of_the_others(monkeypatch: pytest.Mon
     text = "import torch\nfor x in loader:\n    loss(x).backward()\n    optimizer.step\n"
     expected = read(text)
     assert expected
-    monkeypatch.setattr(reader, "READERS", (broken, *reader.READERS))
+    every = (reads(broken), *reader.readers())
+    monkeypatch.setattr(reader, "readers", lambda: every)
     failures: list[Exception] = []
     assert read(text, failures=failures) == expected
     assert [str(each) for each in failures] == ["a mistake of ours"]
