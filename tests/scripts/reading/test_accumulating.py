@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.scripts.reading.test_causal import kinds
+from tests.scripts.reading.found import kinds
 
 INNER = """
 for step in range(100):

@@ -1,21 +1,8 @@
 """Shapes that broadcast, norms, losses taken twice and rounded positions in sources."""
 
-import re
-from textwrap import dedent
-
 import pytest
 
-from holter.scripts.reading import read
-
-_DEFINED = re.compile(r"^def (\w+)", re.M)
-
-
-def kinds(text: str) -> set[str]:
-    """Return the kinds in a source whose functions are used."""
-    text = dedent(text)
-    found = read(text + f"\nused = [{', '.join(_DEFINED.findall(text))}]")
-    return {each.kind for each in found}
-
+from tests.scripts.reading.found import kinds
 
 VALUES = """
 def update(q, target, s, a, r, s2, done):

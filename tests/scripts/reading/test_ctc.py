@@ -1,21 +1,8 @@
 """Connectionist temporal classification in sources: loss, blanks, lengths, decoding."""
 
-import re
-from textwrap import dedent
-
 import pytest
 
-from holter.scripts.reading import read
-
-_DEFINED = re.compile(r"^def (\w+)", re.M)
-
-
-def kinds(text: str) -> set[str]:
-    """Return the kinds in a source whose functions are used."""
-    text = dedent(text)
-    found = read(text + f"\nused = [{', '.join(_DEFINED.findall(text))}]")
-    return {each.kind for each in found}
-
+from tests.scripts.reading.found import kinds
 
 MODEL = """
 class Net(nn.Module):

@@ -1,20 +1,8 @@
 """Generation by steps in sources: temperatures, contexts, beams, states and fed tokens."""
 
-import re
-from textwrap import dedent
-
 import pytest
 
-from holter.scripts.reading import read
-
-_DEFINED = re.compile(r"^def (\w+)", re.M)
-
-
-def kinds(text: str) -> set[str]:
-    """Return the kinds in a source whose functions are used."""
-    text = dedent(text)
-    return {each.kind for each in read(text + f"\nused = [{', '.join(_DEFINED.findall(text))}]")}
-
+from tests.scripts.reading.found import kinds
 
 SAMPLE = """
 def sample(model, ids, temperature=0.8):

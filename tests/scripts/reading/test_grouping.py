@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.scripts.reading.test_causal import kinds
+from tests.scripts.reading.found import kinds
 
 EACH = """
 for name, p in model.named_parameters():

@@ -6,8 +6,8 @@ from textwrap import dedent, indent
 import pytest
 
 from holter.scripts.reading import read
-from holter.scripts.reading.source import Source
-from holter.scripts.reading.values import made_once, number
+from holter.scripts.reading.source.expressions import made_once, number
+from holter.scripts.reading.source.tree import Source
 
 STEP = "loss = criterion(model(x), y)\noptimizer.zero_grad()\nloss.backward()\noptimizer.step()\n"
 

@@ -1,18 +1,12 @@
 """Ranking metrics, listwise losses, risk sets, unread parameters, and how weights are chosen."""
 
-import textwrap
-from types import ModuleType
-
 import pytest
 
-from holter.scripts.reading import (
-    kept,
-    listwise,
-    retrieved,
-    risk_sets,
-    unread,
-)
-from holter.scripts.reading.source import Source
+from holter.scripts.reading.loop import unread_arguments
+from holter.scripts.reading.losses import listwise, risk_sets
+from holter.scripts.reading.retrieval import ranking_metrics
+from holter.scripts.reading.splits import model_selection
+from tests.scripts.reading.found import kinds_by
 
 _LOOP = """
 for epoch in range(9):
@@ -27,16 +21,6 @@ for epoch in range(9):
         {keep}
         torch.save(model.state_dict(), "best.pt")
 """
-
-
-def _kinds(readers: ModuleType, text: str) -> set[str]:
-    source = Source(textwrap.dedent(text))
-    every = [
-        value
-        for name, value in vars(readers).items()
-        if not name.startswith("_") and getattr(value, "__module__", "") == readers.__name__
-    ]
-    return {pattern.kind for reader in every for pattern in reader(source)}
 
 
 def _loop(figures: str, test: str, keep: str) -> str:
@@ -87,7 +71,7 @@ def _loop(figures: str, test: str, keep: str) -> str:
     ],
 )
 def test_it_finds_weights_that_are_chosen_otherwise(text: str, kind: str) -> None:
-    assert kind in _kinds(kept, text)
+    assert kind in kinds_by(text, model_selection)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +97,7 @@ def test_it_finds_weights_that_are_chosen_otherwise(text: str, kind: str) -> Non
     ],
 )
 def test_it_is_silent_about_a_choice_by_validation(text: str) -> None:
-    assert not _kinds(kept, text)
+    assert not kinds_by(text, model_selection)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +135,7 @@ def test_it_is_silent_about_a_choice_by_validation(text: str) -> None:
     ],
 )  # fmt: skip
 def test_it_finds_ranks_that_are_miscounted(text: str, kind: str) -> None:
-    assert kind in _kinds(retrieved, text)
+    assert kind in kinds_by(text, ranking_metrics)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +167,7 @@ def test_it_finds_ranks_that_are_miscounted(text: str, kind: str) -> None:
     ],
 )
 def test_it_is_silent_about_right_ranks(text: str) -> None:
-    assert not _kinds(retrieved, text)
+    assert not kinds_by(text, ranking_metrics)
 
 
 _LIST = """
@@ -227,7 +211,7 @@ def _list(
     ],
 )  # fmt: skip
 def test_it_finds_distributions_that_do_not_match(text: str, kind: str) -> None:
-    assert kind in _kinds(listwise, text)
+    assert kind in kinds_by(text, listwise)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +226,7 @@ def test_it_finds_distributions_that_do_not_match(text: str, kind: str) -> None:
     ],
 )  # fmt: skip
 def test_it_is_silent_about_right_cross_entropies(text: str) -> None:
-    assert not _kinds(listwise, text)
+    assert not kinds_by(text, listwise)
 
 
 _COX = """
@@ -286,7 +270,7 @@ _SUM = "def cox_loss(risk, time, event):\n    return torch.log(({}).sum({}))\n"
     ],
 )  # fmt: skip
 def test_it_finds_wrong_risk_sets(text: str, kind: str) -> None:
-    assert kind in _kinds(risk_sets, text)
+    assert kind in kinds_by(text, risk_sets)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +285,7 @@ def test_it_finds_wrong_risk_sets(text: str, kind: str) -> None:
     ],
 )
 def test_it_is_silent_about_right_risk_sets(text: str) -> None:
-    assert not _kinds(risk_sets, text)
+    assert not kinds_by(text, risk_sets)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +312,7 @@ def test_it_is_silent_about_right_risk_sets(text: str) -> None:
     ],
 )  # fmt: skip
 def test_it_finds_parameters_that_nothing_reads(text: str, kind: str) -> None:
-    assert kind in _kinds(unread, text)
+    assert kind in kinds_by(text, unread_arguments)
 
 
 @pytest.mark.parametrize(
@@ -345,4 +329,4 @@ def test_it_finds_parameters_that_nothing_reads(text: str, kind: str) -> None:
     ],
 )
 def test_it_is_silent_about_parameters_that_are_read(text: str) -> None:
-    assert not _kinds(unread, text)
+    assert not kinds_by(text, unread_arguments)

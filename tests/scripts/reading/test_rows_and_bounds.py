@@ -1,30 +1,22 @@
 """Statistics of parts, held-out rows, inputs that hold the target, and borders of groups."""
 
-import textwrap
 from types import ModuleType
 
 import pytest
 
-from holter.scripts.reading import (
-    encodings,
-    given_away,
-    group_bounds,
-    held_rows,
+from holter.scripts.reading.data import categories
+from holter.scripts.reading.losses import dice, pairwise
+from holter.scripts.reading.metrics import accuracy
+from holter.scripts.reading.models import graphs, skip_connections
+from holter.scripts.reading.splits import (
     leaks,
-    pairwise,
-    per_part,
+    part_statistics,
+    recommender_splits,
+    target_encodings,
+    targets_as_inputs,
+    transforms,
 )
-from holter.scripts.reading.source import Source
-
-
-def _kinds(readers: ModuleType, text: str) -> set[str]:
-    source = Source(textwrap.dedent(text))
-    every = [
-        value
-        for name, value in vars(readers).items()
-        if not name.startswith("_") and getattr(value, "__module__", "") == readers.__name__
-    ]
-    return {pattern.kind for reader in every for pattern in reader(source)}
+from tests.scripts.reading.found import kinds_by
 
 
 @pytest.mark.parametrize(
@@ -54,7 +46,7 @@ def _kinds(readers: ModuleType, text: str) -> set[str]:
     ],
 )  # fmt: skip
 def test_it_finds_statistics_of_other_rows(text: str, kind: str) -> None:
-    assert kind in _kinds(per_part, text)
+    assert kind in kinds_by(text, part_statistics)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +61,7 @@ def test_it_finds_statistics_of_other_rows(text: str, kind: str) -> None:
     ],
 )
 def test_it_is_silent_about_statistics_of_training_rows(text: str) -> None:
-    assert not _kinds(per_part, text)
+    assert not kinds_by(text, part_statistics)
 
 
 _EVALUATE = """
@@ -136,7 +128,7 @@ for s in range(0, n, b):
     ],
 )  # fmt: skip
 def test_it_finds_held_out_rows_in_the_wrong_place(text: str, kind: str) -> None:
-    assert kind in _kinds(held_rows, text)
+    assert kind in kinds_by(text, recommender_splits)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +146,7 @@ def test_it_finds_held_out_rows_in_the_wrong_place(text: str, kind: str) -> None
     ],
 )
 def test_it_is_silent_about_held_out_rows_in_place(text: str) -> None:
-    assert not _kinds(held_rows, text)
+    assert not kinds_by(text, recommender_splits)
 
 
 _GRAPH = "model = Net()\nx = {x}\nout = model(x)\nloss = F.cross_entropy({out}, {y})\nmodel.eval()"
@@ -176,7 +168,7 @@ _GRAPH = "model = Net()\nx = {x}\nout = model(x)\nloss = F.cross_entropy({out}, 
     ],
 )  # fmt: skip
 def test_it_finds_targets_among_inputs(text: str, kind: str) -> None:
-    assert kind in _kinds(given_away, text)
+    assert kind in kinds_by(text, targets_as_inputs)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +182,7 @@ def test_it_finds_targets_among_inputs(text: str, kind: str) -> None:
     ],
 )
 def test_it_is_silent_about_inputs_without_targets(text: str) -> None:
-    assert not _kinds(given_away, text)
+    assert not kinds_by(text, targets_as_inputs)
 
 
 _NET = """
@@ -243,7 +235,7 @@ class D:
     ],
 )  # fmt: skip
 def test_it_finds_wrong_borders_and_counts(text: str, kind: str) -> None:
-    assert kind in _kinds(group_bounds, text)
+    assert kind in kinds_by(text, categories, accuracy, graphs, skip_connections, dice, transforms)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +255,7 @@ def test_it_finds_wrong_borders_and_counts(text: str, kind: str) -> None:
     ],
 )
 def test_it_is_silent_about_right_borders_and_counts(text: str) -> None:
-    assert not _kinds(group_bounds, text)
+    assert not kinds_by(text, categories, accuracy, graphs, skip_connections, dice, transforms)
 
 
 _SPLIT = "train, test = train_test_split(df)"
@@ -280,14 +272,14 @@ _MEANS = (
         (leaks, f"df = pd.concat([df, df[df.y == 1]])\n{_SPLIT}", "copied before split"),
         (leaks, f"few = df[df.y == 1]\ndf = pd.concat([df, few, few])\n{_SPLIT}",
          "copied before split"),
-        (encodings, _MEANS.format("pd.concat([train, test])", "train, test"), "own target"),
-        (encodings, "every = pd.concat([train, val])\n" + _MEANS.format("every", "train, val"),
+        (target_encodings, _MEANS.format("pd.concat([train, test])", "train, test"), "own target"),
+        (target_encodings, "every = pd.concat([train, val])\n" + _MEANS.format("every", "train, val"),
          "own target"),
-        (encodings, _MEANS.format("pd.concat((train, val, test))", "val, test"), "own target"),
+        (target_encodings, _MEANS.format("pd.concat((train, val, test))", "val, test"), "own target"),
     ],
 )  # fmt: skip
 def test_it_finds_rows_of_other_parts(readers: ModuleType, text: str, kind: str) -> None:
-    assert kind in _kinds(readers, text)
+    assert kind in kinds_by(text, readers)
 
 
 @pytest.mark.parametrize(
@@ -295,11 +287,11 @@ def test_it_finds_rows_of_other_parts(readers: ModuleType, text: str, kind: str)
     [
         (leaks, f"{_SPLIT}\nbad = train[train.y == 1]\ntrain = pd.concat([train, bad.sample(9)])"),
         (leaks, f"new = other.sample(9)\ndf = pd.concat([df, new])\n{_SPLIT}"),
-        (encodings, _MEANS.format("train", "val, test")),
+        (target_encodings, _MEANS.format("train", "val, test")),
     ],
 )
 def test_it_is_silent_about_rows_of_the_training(readers: ModuleType, text: str) -> None:
-    assert not _kinds(readers, text)
+    assert not kinds_by(text, readers)
 
 
 _PAIR = "u, i, j = (t(a) for a in (x, y, neg))\ndiff = {}\nloss = {}.mean()\nloss.backward()"
@@ -314,7 +306,7 @@ _PAIR = "u, i, j = (t(a) for a in (x, y, neg))\ndiff = {}\nloss = {}.mean()\nlos
     ],
 )  # fmt: skip
 def test_it_finds_pairs_the_wrong_way(readers: ModuleType, text: str, kind: str) -> None:
-    assert kind in _kinds(readers, text)
+    assert kind in kinds_by(text, readers)
 
 
 @pytest.mark.parametrize(
@@ -326,4 +318,4 @@ def test_it_finds_pairs_the_wrong_way(readers: ModuleType, text: str, kind: str)
     ],
 )
 def test_it_is_silent_about_right_pairs(readers: ModuleType, text: str) -> None:
-    assert not _kinds(readers, text)
+    assert not kinds_by(text, readers)
