@@ -1,4 +1,4 @@
-"""Results that are kept in the order of a shuffled loader, beside rows in their own order."""
+"""Rows under another number: results of a shuffled loader beside rows in order, sorted ids."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Message passing: sums over edges, degrees."""
+"""Message passing in graphs: what is summed over edges, and the inverse of degrees."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Fractions of a progress that floor division rounds to 0."""
+"""Fractions of progress that floor division rounds to 0."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Tokens: ids that clash with padding, and labels of masked tokens."""
+"""Tokens: ids that clash with padding or change between runs, and labels of masked tokens."""
 
 import ast
 import re
