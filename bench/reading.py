@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holter.scripts.reading import read
-from holter.scripts.reading.source import Pattern
+from holter.scripts.reading.source.tree import Pattern
 
 TRUTHS = "truths.json"
 

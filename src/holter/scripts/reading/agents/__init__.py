@@ -1,0 +1,1 @@
+"""Reinforcement learning: returns, bootstrapping, policies, exploration and replay buffers."""

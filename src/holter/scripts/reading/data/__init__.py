@@ -1,0 +1,1 @@
+"""Samples on their way to the model: batches, pairing, augmentation, images and windows."""

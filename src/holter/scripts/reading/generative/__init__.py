@@ -1,0 +1,1 @@
+"""Models that generate: adversarial, variational, flows and diffusion."""

@@ -1,0 +1,1 @@
+"""What is minimised: signs, weights, shapes, masks and gradients of losses."""

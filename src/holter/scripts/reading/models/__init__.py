@@ -1,0 +1,1 @@
+"""What is inside a model: layers, axes, states, attention and normalisation."""

@@ -1,0 +1,1 @@
+"""Updates of the weights: gradients, accumulation, parameters, schedules and averages."""

@@ -1,0 +1,1 @@
+"""Embeddings and rankings: contrastive losses, views, triplets, negatives and ranks."""

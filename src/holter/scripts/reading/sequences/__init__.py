@@ -1,0 +1,1 @@
+"""Sequences: tokens, masks, padding, decoding and their scores."""

@@ -1,0 +1,1 @@
+"""Training and held-out data: shared rows, statistics of other parts, targets as inputs."""
