@@ -229,7 +229,7 @@ def exit_code(
     """Return 1 if a problem is reported, 2 if something failed inside holter, else 0.
 
     A checklist (`answered`) reports a problem by FAIL, other reports by a finding of a stable rule
-    that is at least as severe as `fail_on`. With None nothing fails.
+    that is at least as severe as `fail_on`. With None there is no failure.
     """
     if fail_on is None:
         return 0

@@ -152,7 +152,7 @@ def metrics_shown(run: Run) -> list[Metric]:
 def learned_metric(run: Run) -> Metric | None:
     """Return the metric that shows best that the training learned, or None.
 
-    It rose by far and ends near its best, and what it counts is right more often than not.
+    It rose far and ends near its best, and what it counts is right more often than not.
     """
     risen = [
         metric

@@ -70,7 +70,7 @@ def changed_accumulation(
     if not near or failing is None:
         yield changed_accumulation.harmless(
             f"the number of backward() calls per step changes from {before:g} to {after:g} at step"
-            f" {next(iter(changes))}, and nothing fails there"
+            f" {next(iter(changes))}, without a failure there"
         )
         return
     step = near[-1]

@@ -321,7 +321,7 @@ def _is_table(facts: Facts, module: str) -> bool:
 
 
 def _damage(facts: Facts, left: float, min_losses: int, far: float) -> Evidence | None:
-    """Return the evidence that the run went badly, or None."""
+    """Return the evidence that the run failed, or None."""
     outcome = facts.outcome
     if outcome is not None and outcome.bad:
         return outcome.evidence
