@@ -31,9 +31,9 @@ def aliased_checkpoint(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Copy the weights when you store them: `copy.deepcopy(model.state_dict())`, or `{name:
-    tensor.clone() for name, tensor in model.state_dict().items()}`. `torch.save` to a file copies
-    them as well; `dict(...)` and `.copy()` do not.
+    Copy the weights when you store them: `copy.deepcopy(model.state_dict())`, or
+    `{name: tensor.clone() for name, tensor in model.state_dict().items()}`. `torch.save` to a file
+    copies them as well; `dict(...)` and `.copy()` do not.
 
     ## When it is wrong
     The script changes the tensors of the state in place before it loads them, or loads a state dict

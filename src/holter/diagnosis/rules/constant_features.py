@@ -63,7 +63,7 @@ def sparse_columns(columns: ConstantColumns, _: int, __: float) -> str | None:
     is_sparse = not len(others) or np.median(others) > _SPARSE or (columns.values == 2).any()
     if not is_sparse or columns.at.any():
         return None
-    return f"{columns}; other columns are sparse, too"
+    return f"{columns}; other columns are also sparse"
 
 
 @rule(
@@ -86,7 +86,7 @@ def constant_features(
     columns with a single value.
 
     ## Why it matters
-    Such a column carries no information. Often it should: a wrong index, a unit that rounds
+    Such a column carries no information. Often that is a mistake: a wrong index, a unit that rounds
     everything to 0, or a join without matches. If it varies in production, its weights were never
     trained.
 

@@ -52,7 +52,7 @@ def constant_validation(
     ## What it does
     Reports validation losses that are bit for bit equal on the last passes while the weights move,
     or, without readings of them, while the training loss falls. It is a hint if the values were
-    handed to `log()` and changed before: they may be the best loss so far; or if another call of
+    passed to `log()` and changed before: they may be the best loss so far; or if another call of
     the same function changes in the same evaluations: this one may measure a fixed baseline.
 
     ## Why it matters

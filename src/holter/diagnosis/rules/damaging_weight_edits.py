@@ -65,7 +65,7 @@ def damaging_weight_edits(facts: Facts) -> Iterator[Verdict]:
     cured, others = replay.cured_by(ChangeFamily.EDITS), replay.cured_by(*_OTHERS)
     if not cured or others:
         yield damaging_weight_edits.clear(
-            f"{listed(others)} cured it as well" if cured else "it fails without these edits, too"
+            f"{listed(others)} cured it as well" if cured else "it also fails without these edits"
         )
         return
     window = (replay.first, replay.failing)

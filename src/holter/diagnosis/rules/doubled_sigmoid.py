@@ -81,7 +81,7 @@ def doubled_sigmoid(
         series = facts.run[OUTPUT_MIN][function]
         span = (series.first, series.last)
         yield doubled_sigmoid.finding(
-            f"{measured}: these are probabilities, to which it applies a second sigmoid",
+            f"{measured}: these are probabilities, and the loss applies a second sigmoid",
             confidence=confidence if pressed else Confidence.HINT,
             onset=series.first,
             evidence=(

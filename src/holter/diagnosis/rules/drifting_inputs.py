@@ -53,7 +53,7 @@ def chosen_order(stream: Stream, drift: Drift) -> str | None:
     """The script chooses the samples of each pass, for example easy ones first."""
     if stream.setup is not None and stream.setup.order:
         return None
-    return f"{drift.says}; the script decides which samples a pass holds"
+    return f"{drift.says}; the script chooses the samples of each pass"
 
 
 @rule(

@@ -13,8 +13,8 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "slow average": Mistake(
-        "`{code}` averages weights with a decay that is too slow for the number of steps,"
-        " {subject}: the average consists mostly of initial weights",
+        "`{code}` averages weights with a decay that is too slow for the run (decay, steps:"
+        " {subject}): the average consists mostly of initial weights",
         "lower the decay so that `1 / (1 - decay)` is a small part of the steps, or use"
         " `min(decay, (1 + step) / (10 + step))`",
     ),

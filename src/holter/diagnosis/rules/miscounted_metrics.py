@@ -132,7 +132,7 @@ _MISTAKES = {
         "`dice = 2 * inter / (a.sum() + b.sum())`",
     ),
     "exchanged ratio": Mistake(
-        "`{code}` has the wrong denominator for its name: it should be {subject}",
+        "`{code}` has the wrong denominator for its name (expected: {subject})",
         "`precision = tp / (tp + fp)`, `recall = tp / (tp + fn)`, `r2 = 1 - ss_res / ss_tot`",
     ),
     "shifted error": Mistake(

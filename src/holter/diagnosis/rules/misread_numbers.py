@@ -29,8 +29,8 @@ _MISTAKES = {
         "convert first: `np.deg2rad({subject})`, or `torch.deg2rad({subject})`",
     ),
     "another period": Mistake(
-        "`{code}` encodes {subject} with a period that is too short: different values get the same"
-        " code",
+        "`{code}` encodes a value with a period that is too short (its own: {subject}): different"
+        " values get the same code",
         "divide by the period: `np.sin(2 * np.pi * hour / 24)`; 12 for months, 7 for weekdays",
     ),
     "divided twice": Mistake(

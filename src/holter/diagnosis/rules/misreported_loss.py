@@ -134,8 +134,8 @@ def _compare(owner: str, loss: Series, logged: Series, min_steps: int) -> Iterat
     factor = _factor(true, shown)
     if factor is not None:
         yield misreported_loss.normal(
-            f"the log shows {factor:.3g} times the loss that is optimised{of(owner)}, as with"
-            " sums over a batch or accumulated micro-batches",
+            f"the log shows {factor:.3g} times the optimised loss{of(owner)}, as with sums over a"
+            " batch or accumulated micro-batches",
             (Evidence(LOSS_LOGGED, (first, last), f"{factor:.3g} times the loss", owner),),
         )
     equal = int(np.isclose(true, shown, rtol=1e-3).sum())

@@ -310,9 +310,9 @@ def _match(
     if match is None:
         return None
     return misreported_metric.finding(
-        f"the {name.removeprefix(PRINTED)} that is printed, {number(match.printed)}, is the"
-        f" {match.metric} of the training data ({match.data or 'the training loader'}) on all"
-        f" {len(match.steps)} passes; no held-out data are evaluated in these steps",
+        f"the printed {name.removeprefix(PRINTED)}, {number(match.printed)}, is the {match.metric}"
+        f" of the training data ({match.data or 'the training loader'}) on all {len(match.steps)}"
+        " passes; no held-out data are evaluated in these steps",
         confidence=Confidence.LIKELY,
         onset=match.steps[0],
         evidence=(
@@ -329,7 +329,7 @@ def _match(
 
 def _wrong_mean(name: str, match: Match, what: str, fix: str) -> Verdict:
     return misreported_metric.finding(
-        f"the {name.removeprefix(PRINTED)} that is printed, {number(match.printed)}, is {what}",
+        f"the printed {name.removeprefix(PRINTED)}, {number(match.printed)}, is {what}",
         confidence=Confidence.LIKELY,
         onset=match.steps[0],
         evidence=(

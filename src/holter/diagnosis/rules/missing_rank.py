@@ -51,6 +51,6 @@ def missing_rank(facts: Facts) -> Iterator[Verdict]:
         confidence=Confidence.CERTAIN if gone.is_certain else Confidence.LIKELY,
         onset=gone.step,
         evidence=(Evidence(LOSS, (0, gone.step), f"{named(gone.ranks)} took {gone.step} steps"),),
-        fix=f"look at the end of {named(gone.ranks)}: its output, the log of the system, and"
-        f" `holter check {facts.run.path} --rank {gone.ranks[0]}`",
+        fix=f"look at the end of {named(gone.ranks)}: its output, the system log, and `holter"
+        f" check {facts.run.path} --rank {gone.ranks[0]}`",
     )

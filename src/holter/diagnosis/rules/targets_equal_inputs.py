@@ -42,8 +42,8 @@ def targets_equal_inputs(
 
     ## What to do
     Shift by one, exactly once: `logits[:, :-1]` against `tokens[:, 1:]`. Models that accept
-    `labels` often shift internally. The targets of a forecast from hours `a` to `b` begin at `a +
-    1`, or at `b`.
+    `labels` often shift internally. The targets of a forecast from hours `a` to `b` begin at
+    `a + 1`, or at `b`.
 
     ## When it is wrong
     Autoencoders of tokens reconstruct their input by design, and so do autoencoders of a series

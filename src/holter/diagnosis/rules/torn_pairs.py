@@ -38,9 +38,9 @@ def torn_pairs(
     ```
 
     ## What to do
-    Make each random decision once, and apply it to the input and to the target: `if random.random()
-    < 0.5: image, mask = image.flip(-1), mask.flip(-1)`. Transforms of `torchvision.transforms.v2`
-    and albumentations do this if both are passed in one call.
+    Make each random decision once, and apply it to the input and to the target:
+    `if random.random() < 0.5: image, mask = image.flip(-1), mask.flip(-1)`. Transforms of
+    `torchvision.transforms.v2` and albumentations do this if both are passed in one call.
 
     ## When it is wrong
     The target does not depend on the orientation of the input: a canonical view of the object, for

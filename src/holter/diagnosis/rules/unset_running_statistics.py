@@ -28,9 +28,9 @@ def unset_running_statistics(
 
     ## What it does
     Compares the final running statistics with those of a training batch. It reports statistics that
-    are off because a small `momentum` keeps a share of the initial mean 0 and variance 1, `(1 -
-    momentum) ** updates`. It also reports an averaged copy of the model whose weights were updated
-    during training but whose statistics were not.
+    are off because a small `momentum` keeps a share of the initial mean 0 and variance 1,
+    `(1 - momentum) ** updates`. It also reports an averaged copy of the model whose weights were
+    updated during training but whose statistics were not.
 
     ## Why it matters
     In eval mode batch norm uses its running statistics. With the initial ones, every later layer
