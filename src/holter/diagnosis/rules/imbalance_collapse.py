@@ -53,7 +53,7 @@ def imbalance_collapse(
     facts: Facts,
     *,
     min_steps: Annotated[int, "training steps before the pass"] = 50,
-    min_rare: Annotated[int, "targets of other classes than the most frequent one"] = 20,
+    min_rare: Annotated[int, "targets of classes other than the most frequent one"] = 20,
     min_majority: Annotated[float, "share of the most frequent class"] = 0.6,
     min_predicted: Annotated[float, "share of the predictions that are of this class"] = 0.98,
     max_gain: Annotated[float, "balanced accuracy above chance, as a share of the rest"] = 0.05,
@@ -153,8 +153,8 @@ def _evidence(
 ) -> Iterator[Evidence]:
     span = measured.passes[0].step, measured.passes[-1].step
     recalls = (
-        f"{percent(found.balanced)} over {found.classes} classes; {rare} of {found.targets} targets"
-        " are of other classes than the most frequent one"
+        f"{percent(found.balanced)} over {found.classes} classes; {rare} of {found.targets}"
+        " targets belong to classes other than the most frequent one"
     )
     yield Evidence(VAL_BALANCED_ACCURACY, span, recalls, measured.owner)
     if VAL_ACCURACY in facts.run and measured.owner in facts.run[VAL_ACCURACY]:

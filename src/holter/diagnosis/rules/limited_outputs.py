@@ -42,8 +42,9 @@ def swapped_arguments(outputs: Range, targets: Range, change: float) -> str | No
     if targets.change <= outputs.change + change:
         return None
     return (
-        f"the range of what is passed as targets changed {np.exp(targets.change):.2g} times during"
-        f" training, that of outputs {np.exp(outputs.change):.2g} times: they are swapped"
+        f"the range of the targets argument changed {np.exp(targets.change):.2g} times during"
+        f" training, that of the outputs {np.exp(outputs.change):.2g} times: the arguments are"
+        " swapped"
     )
 
 

@@ -64,8 +64,8 @@ def placeholder_values(
     names = ", ".join(str(place) for place in found[:_NAMED])
     share = float(shares.values[found].max())
     yield placeholder_values.finding(
-        f"{percent(share)} of the training samples have one value in column {names} that is more"
-        " than five times as far away as all other values are from one another",
+        f"{percent(share)} of the training samples share a value in column {names} that is more"
+        " than five times the range of all other values away from them",
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(

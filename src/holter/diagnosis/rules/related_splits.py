@@ -113,8 +113,8 @@ def related_splits(
     else:
         most = max(found, key=lambda relation: relation.lost)
         yield related_splits.clear(
-            f"{len(found)} possible group or time columns; leaving out relatives costs at most"
-            f" {max(most.lost, 0.0):.2g} of the score of the nearest input ({most.name})"
+            f"{len(found)} possible group or time columns; leaving out related samples costs at"
+            f" most {max(most.lost, 0.0):.2g} of the score of the nearest input ({most.name})"
         )
 
 

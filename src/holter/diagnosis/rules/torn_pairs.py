@@ -63,7 +63,7 @@ def torn_pairs(
         )
         return
     yield torn_pairs.finding(
-        "random flips or rotations move input and target of a training sample differently: in"
+        "random flips or rotations differ between input and target of a training sample: in"
         f" {percent(torn)} of {judged:.0f} pairs of versions in which one of them moves, instead"
         " of 0 %",
         confidence=Confidence.LIKELY,

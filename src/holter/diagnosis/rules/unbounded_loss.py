@@ -79,8 +79,8 @@ def unbounded_loss(
         if not descent.is_negated:
             confidence = Confidence.HINT if descent.growing is None else Confidence.LIKELY
         yield unbounded_loss.finding(
-            f"backward() is called on {descent.factor:.3g} times what the loss function returned:"
-            " training makes the predictions worse",
+            f"backward() is called on {descent.factor:.3g} times the return value of the loss"
+            " function: training makes the predictions worse",
             confidence=confidence,
             onset=series.first,
             evidence=(
@@ -101,8 +101,8 @@ def unbounded_loss(
         )
     elif descent.factor is not None:
         yield unbounded_loss.clear(
-            f"backward() is called on {descent.factor:.3g} times what the loss function returned;"
-            f" {course}"
+            f"backward() is called on {descent.factor:.3g} times the return value of the loss"
+            f" function; {course}"
         )
     else:
         yield unbounded_loss.clear(course)
