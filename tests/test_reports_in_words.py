@@ -151,7 +151,7 @@ def test_every_signal_of_a_training_has_its_own_reason() -> None:
     run = run_of({**loss, CATALOGUE["activation.mean"]: {"0": [0.0]}})
     for name, signal in CATALOGUE.items():
         if signal.per is not Per.TRIAL:
-            assert absent(run, (name,)) != "what it needs was not recorded", name
+            assert absent(run, (name,)) != "a signal that the rule needs was not recorded", name
             assert name == "loss" or absent(run, (name,)) != "no loss was recorded", name
 
 

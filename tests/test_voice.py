@@ -45,6 +45,16 @@ AVOIDED = {
     r"\bfor good\b(?! reason)": "permanently",
     r"\bthe fault lies\b": "the fault is in",
     r"\b(cannot|not) be told\b": "cannot be distinguished, is unknown",
+    r"\bwent badly\b": "failed",
+    r"\breads? the experiment\b": "uses the experiment",
+    r"\bnothing fails\b": "there is no error",
+    r"\bwithout a word\b": "silently",
+    r"\bfor ever\b": "forever",
+    r"\bhalf-way\b": "halfway",
+    r"\bdo(es)? no longer\b": "no longer does",
+    r"\bthe other way round\b": "reversed, swapped, vice versa",
+    r"\botherwise than\b": "differently from",
+    r"\b(rose|risen|rises?) by far\b": "rose far",
     r"\bof one's own\b|\bof its own accord\b": "(leave it out)",
 }
 _AVOIDED = re.compile("|".join(f"(?:{pattern})" for pattern in AVOIDED), re.I)
@@ -96,6 +106,10 @@ def test_avoided_words(path: Path) -> None:
         ("harmless, unharmed", False),
         ("the loss falls all the same", True),
         ("holter check --all the same, in words", False),
+        ("it is reported if the run went badly", True),
+        ("a function that the script does no longer", True),
+        ("the function no longer does this", False),
+        ("the best by far, and forever", False),
     ],
 )
 def test_the_pattern(text: str, is_avoided: bool) -> None:

@@ -28,19 +28,19 @@ SHAPES = (
     ("Flat at the loss of guessing", "doubled-softmax"),
     ("Flat: the first layers get no gradient", "vanishing-gradients"),
     ("Falls, then level too early", "loss-plateau"),
-    ("Stops when the learning rate is gone", "rushed-schedule"),
+    ("Stops when the learning rate has decayed", "rushed-schedule"),
     ("Still falling at the end", "underfitting"),
     ("Validation turns up", "overfitting"),
     ("Validation never improves", "validation-mismatch"),
     ("Validation jumps", "erratic-validation"),
     ("Rises", "diverging-loss"),
-    ("Swings up and down", "oscillating-loss"),
+    ("Oscillates", "oscillating-loss"),
     ("Jumps and stays", "loss-spike"),
     ("Becomes NaN", "nonfinite-loss"),
     ("Saw-tooth of sorted batches", "sorted-batches"),
     ("Gradients add up", "uncleared-gradients"),
     ("Starts far above guessing", "large-initial-loss"),
-    ("Falls without end", "unbounded-loss"),
+    ("Falls without bound", "unbounded-loss"),
 )
 
 

@@ -143,7 +143,7 @@ def test_a_database_of_mlflow(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as store, store:
         store.execute("CREATE VIEW metrics AS SELECT 1 AS key")
-    with pytest.raises(HolterError, match="without the table"):
+    with pytest.raises(HolterError, match="without the MLflow table"):
         import_log(other)
 
 
@@ -265,7 +265,7 @@ def test_losses_alone_tell_of_plain_failures(tmp_path: Path) -> None:
 def test_a_level_loss_may_be_that_of_a_converged_model(tmp_path: Path) -> None:
     flat = 2.3 + 0.05 * np.random.default_rng(0).normal(size=400)
     checkup = course(tmp_path / "log.jsonl", flat.tolist())
-    assert "had converged before" in checkup.outcome.says
+    assert "had already converged" in checkup.outcome.says
     assert {finding.severity for finding in checkup.findings} == {holter.Severity.WARNING}
     equal = course(tmp_path / "log.jsonl", [2.3] * 400)
     assert holter.Severity.ERROR in {finding.severity for finding in equal.findings}

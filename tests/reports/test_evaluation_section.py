@@ -82,8 +82,8 @@ def document(*passes: PassMeasured) -> list[dict[str, object]]:
 def test_text_shows_metrics_beside_baselines() -> None:
     says = " ".join(shown(CLASSES).split())
     assert "evaluation on val_loader after step 19 (100 targets)" in says
-    assert "accuracy 0.92 0.9 by always predicting the most frequent class" in says
-    assert "balanced accuracy 0.6 0.333 by ignoring the inputs" in says
+    assert "accuracy 0.92 0.9 for always predicting the most frequent class" in says
+    assert "balanced accuracy 0.6 0.333 without using the inputs" in says
     assert "0 (4 times)" in says
     assert "loss by position in the sequence" in says
     assert "most frequent 1 90 0.978 0.1" in says

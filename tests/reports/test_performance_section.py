@@ -58,7 +58,7 @@ def test_memory_that_is_reserved_beyond_the_largest_use() -> None:
         }
     )
     assert performance(run)["gpu_unused"] == 5 * GB
-    assert "beyond the peak use: 5" in "\n".join(sentences(run))
+    assert "beyond the peak use (fragmentation): 5" in "\n".join(sentences(run))
     assert "fragmentation" not in "\n".join(sentences(run_with(more={})))
 
 

@@ -71,7 +71,7 @@ holter: outcome unknown. loss 1 → 1; 1 of the 20 losses needed
 details: holter check --all
 """,
     "no-steps": """\
-holter: no training step was recorded. there is nothing to judge
+holter: no training step was recorded. there is nothing to diagnose
 details: holter check --all
 """,
     "failed": """\
@@ -95,7 +95,7 @@ more   holter explain flat-curve · holter check --all
 """,
     "running": """\
 holter: learned. loss 2.25 → 0.154
-        the recording is not closed: the training is still running, or was killed
+        the recording is incomplete: the training is still running, or was killed
         300 steps, no problem found; holter took 0.2 s
 details: holter check --all
 """,

@@ -218,7 +218,7 @@ def test_optimizers_of_an_inner_loop_are_left_out_when_watching_them_takes_too_l
     assert told.stdout.startswith(plain.stdout)
     run = holter.Run.load(here / "run")
     assert len(run.meta.model) == 1
-    assert any("makes optimizers faster" in note for note in run.meta.notes)
+    assert any("creates optimizers faster" in note for note in run.meta.notes)
     assert holter.check(run).findings == ()
 
 

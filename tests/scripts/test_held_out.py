@@ -51,7 +51,7 @@ def test_rows_of_loaders_are_each_served_once() -> None:
 def test_batches_that_are_changed_on_their_way_are_not_compared() -> None:
     model = nn.Linear(4, 3)
     batch = [X[:32], Y[:32]]
-    with pytest.raises(InapplicableError, match="more than a batch as it is loaded"):
+    with pytest.raises(InapplicableError, match="not part of a loaded batch"):
         loaded(model, kept(model, batch, 2 * X[:32], Y[:32]))
     with pytest.raises(InapplicableError, match="target"):
         loaded(model, kept(model, batch, X[:32], 2 - Y[:32]))

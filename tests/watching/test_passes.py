@@ -518,7 +518,7 @@ def test_passes_that_nothing_names_are_not_compared(tmp_path, model, optimizer):
                 functional.cross_entropy(model(one[0]), one[1])
                 functional.cross_entropy(model(other[0]), other[1])
     facts = Facts(Run.load(tmp_path / "run"))
-    assert "which is the validation is unknown" in facts.evaluation
+    assert "it is unknown which one is the validation set" in facts.evaluation
     assert facts.validation == facts.evaluation
 
 

@@ -43,7 +43,7 @@ examples:
   holter check RUN --format json    the same, as JSON
   holter show                       the runs in the browser, live
   holter try preflight train.py     test a training script before a long run
-  holter diff A B                   where two runs deviate, and what they were started with
+  holter diff A B                   first difference of two runs, and of their settings
   holter seeds --n 5 -- python train.py    mean and spread over seeds
   holter explain nonfinite-loss     what a rule detects, and how to fix it
   holter rules                      list all rules

@@ -62,11 +62,11 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         action="append",
         default=[],
         metavar="SIGNAL=NAME",
-        help="the name in the log of loss, val_loss, accuracy, val_accuracy, lr or grad_norm;"
-        " may be repeated",
+        help="map a name in the log to loss, val_loss, accuracy, val_accuracy, lr or grad_norm; may"
+        " be repeated",
     )
     logs.add_argument(
-        "--save", type=Path, metavar="RUN", help="also write what was imported to the folder RUN"
+        "--save", type=Path, metavar="RUN", help="also write the imported run to the folder RUN"
     )
     add_checking(parser)
 

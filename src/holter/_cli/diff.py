@@ -16,14 +16,14 @@ examples:
   holter diff A B --json                    for programs
   holter diff A B --all                     do not shorten lists
 
-First comes the first step at which any signal differs in any bit, with all signals that differ
-there in the order of a step: data, forward, backward, update. Then the curves that deviate by more
-than the noise between batches (`holter seeds` measures that between seeds). Then what differs in
-the command line, settings, versions, machine, variables, git commit and uncommitted changes. Times
-and memory are not compared. Works without torch.
+The report starts with the first step at which any signal differs in any bit, and lists all signals
+that differ there in the order of a step: data, forward, backward, update. Then it lists the curves
+that deviate by more than the noise between batches (`holter seeds` measures the noise between
+seeds), and the differences in command line, settings, versions, machine, environment variables, git
+commit and uncommitted changes. Times and memory are not compared. Works without torch.
 
 exit codes:
-  0  equal in every bit that both recorded
+  0  bitwise equal in everything that both recorded
   1  different
   2  usage error, or a folder that is not a run
 """

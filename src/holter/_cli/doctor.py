@@ -39,8 +39,8 @@ examples:
 
 The script runs once as it is and is recorded. Its training step is examined by the preflight
 experiments. If the training broke, the failure is replayed; if it failed, or learned only a part,
-the script runs again under one change at a time until it learns. All of it goes to one run folder:
-`holter check RUN` gives the same report again.
+the script runs again under one change at a time until it learns. Everything is stored in one run
+folder: `holter check RUN` prints the same report again.
 
 Files that the script writes go to a scratch folder, which is deleted at the end. By default doctor
 takes at most ten times as long as the script itself, or {_AT_LEAST:.0f} s if that is longer.
@@ -104,7 +104,7 @@ def _interruptible(path: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         if not (path / "meta.json").is_file():
             raise
-        tell("interrupted; the report is about what is known")
+        tell("interrupted; the report covers the results so far")
 
 
 @dataclass(slots=True)

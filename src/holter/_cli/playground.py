@@ -21,11 +21,11 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "playground",
-        help="loss curves, gradient simulator, schedules and diagnosis tree to try out",
-        description="Serve the playground: the gallery of loss curves with their diagnoses,"
-        " networks that are\ntrained as you choose (gradients, activations, weights),"
-        " learning-rate range and schedules,\nand the diagnosis tree. The dashboard"
-        " (`holter show`) has it too.",
+        help="try out loss curves, a gradient simulator, schedules and the diagnosis tree",
+        description="Serve the playground: a gallery of loss curves with their diagnoses, networks"
+        " that train with\nthe settings you choose (gradients, activations, weights), learning-rate"
+        " range and schedules,\nand the diagnosis tree. It is also part of the dashboard"
+        " (`holter show`).",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -56,7 +56,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         type=_budget,
         default=0.01,
         metavar="SHARE",
-        help="share of the training time that recording may take (default: 0.01, and more at the"
+        help="maximum share of the training time for recording (default: 0.01, more at the"
         " beginning); `none` records everything at every step",
     )
     recording.add_argument(
@@ -82,21 +82,21 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         "--reseed",
         type=int,
         metavar="N",
-        help="train with other random numbers: shift every seed that the script sets; 0 keeps"
-        " them and seeds what the script does not (see `holter seeds`)",
+        help="train with different random numbers: shift every seed that the script sets; 0 keeps"
+        " them and seeds the generators that the script does not (see `holter seeds`)",
     )
     recording.add_argument(
         "--silence",
         type=_seconds,
         metavar="SECONDS",
-        help="in a process group: write the stacks of a process that does nothing for this"
-        " long (default: 10 times its longest pause, at least 20)",
+        help="in a process group: write the stack traces of a process that makes no progress for"
+        " this long (default: 10 times its longest pause, at least 20)",
     )
     recording.add_argument(
         "--no-status",
         dest="status",
         action="store_false",
-        help="do not show steps, loss and alerts in the title of the terminal",
+        help="do not show steps, loss and alerts in the terminal title",
     )
     recording.add_argument(
         "--no-samples",
@@ -109,8 +109,8 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         "--no-afterwards",
         dest="afterwards",
         action="store_false",
-        help="do not call the model again and read samples of the data sets after the script has"
-        " ended (2 %% of its time for each, at least half a second, at most five)",
+        help="after the script has ended, do not call the model again or read samples of the data"
+        " sets (2 %% of its time for each, at least half a second, at most five)",
     )
     recording.add_argument(
         "--to",

@@ -31,14 +31,14 @@ examples:
   holter seeds --n 20 --on ray -- python train.py               on a Ray cluster
   holter seeds --out SWEEP                                      continue a sweep, or show it again
 
-The seed reaches the script by {seed} in the command: `-- python train.py --seed {seed}`. Without
-it, holter shifts the seeds that the script sets: the numbers given to torch.manual_seed,
-random.seed, numpy.random.seed and numpy.random.default_rng. Seed 0 leaves them as they are. A seed
-given to a torch.Generator, and seeds set in other processes, are not shifted.
+`{seed}` in the command is replaced by the seed: `-- python train.py --seed {seed}`. Without it,
+holter shifts the seeds that the script sets: the numbers passed to torch.manual_seed, random.seed,
+numpy.random.seed and numpy.random.default_rng. Seed 0 leaves them unchanged. Seeds of a
+torch.Generator, and seeds set in other processes, are not shifted.
 
 Every run is an ordinary run in SWEEP/VARIANT/seed-N: `holter check`, `holter diff` and
-`holter try cures` take it. A sweep that was interrupted continues with the same command or with
---out SWEEP: finished runs are not repeated, lost ones begin again. Ctrl-C keeps what is finished.
+`holter try cures` accept it. An interrupted sweep continues with the same command or with --out
+SWEEP: finished runs are not repeated, lost ones start again. Ctrl-C keeps finished runs.
 
 The first variant is the baseline. "Beyond noise" means that the interval of the difference of the
 means (Welch's t, 95 %, corrected for the number of comparisons) excludes 0.
@@ -51,7 +51,7 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "seeds",
-        help="run a script with several seeds: mean, intervals, does A beat B beyond noise",
+        help="run a script with several seeds: mean, intervals, whether A beats B beyond noise",
         description="Run a training script with several seeds, here or on a Ray cluster, and report"
         "\nmean, standard deviation and intervals, and whether a variant is better beyond noise.",
         epilog=EPILOG,
@@ -87,12 +87,14 @@ def add(subparsers: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         help="signal to compare, for example val.accuracy (default: the validation loss, or else"
         " the training loss at the end)",
     )
-    result.add_argument("--owner", help="what the signal is read of, if there are several")
+    result.add_argument("--owner", help="owner of the signal, if there are several")
     result.add_argument(
-        "--best", action="store_true", help="the best reading of a run instead of the last"
+        "--best",
+        action="store_true",
+        help="compare the best reading of each run instead of the last",
     )
     result.add_argument(
-        "--higher", action="store_true", help="higher is better (default: of accuracies)"
+        "--higher", action="store_true", help="higher is better (default for accuracies)"
     )
     result.add_argument("--plot", type=Path, metavar="FILE.png", help="also write a plot")
     result.add_argument("--json", action="store_true", help="for programs")

@@ -13,7 +13,7 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 def trusted_command(run: Run, folder: Path, *, trust: bool) -> list[str]:
     """Return the command that recorded a run, if its script may be executed.
 
-    It may if it lies in the current project and is unchanged since, or if the user says so.
+    It may if it is in the current project and unchanged since, or if the user says so.
     """
     environment = run.meta.environment
     command, place = list(environment.command), recorded_in(run)
@@ -44,7 +44,7 @@ def _reason_against(script: Path, place: Path, digest: str | None) -> str:
     if not (script.resolve().is_relative_to(root) and place.resolve().is_relative_to(root)):
         return f"was run outside the current project ({root})"
     if digest is None:
-        return "may be another script: the run has no digest of it"
+        return "may be a different script: the run has no digest of it"
     if hashlib.sha256(script.read_bytes()).hexdigest() != digest:
         return "has changed since the run was recorded"
     return ""

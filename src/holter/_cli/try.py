@@ -88,7 +88,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.experiment == LR_RANGE and is_shared(args):
         return _share_sweeps(args)
     if args.experiment != LR_RANGE:
-        require_one_process(args, "only cures, lr-range and replay are handed out to workers.")
+        require_one_process(args, "only cures, lr-range and replay run on workers.")
     options, chosen = _options(args), _chosen(args)
     settings = settings_of(args)
     if args.format == "text" and args.experiment == PREFLIGHT:

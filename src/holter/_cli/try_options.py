@@ -28,11 +28,11 @@ examples:
   holter try cures --on ray train.py           trials on a Ray cluster
   holter try lr-range --repeats 8 -j 4 train.py
 
-The script runs as it is up to its first training steps (--steps, --seconds) and stops there.
-It reads its data and may download or start other programs; files that it writes, renames or
-removes go to a scratch folder, which is deleted at the end, and your own stay as they are.
-Not redirected: temporary files, ~/.cache, programs that the script starts, and libraries that
-write files in code of their own, such as HDF5.
+The script runs unmodified up to its first training steps (--steps, --seconds) and stops there. It
+reads its data and may download files or start other programs; files that it writes, renames or
+removes go to a scratch folder, which is deleted at the end; your own files do not change. Not
+redirected: temporary files, ~/.cache, programs that the script starts, and libraries that write
+files from native code, such as HDF5.
 
 holter extracts the training step and runs experiments on a copy. If the step cannot be extracted,
 holter names the statement that prevents it; pass a setup function instead:
@@ -73,8 +73,8 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     trial.add_argument(
         "--trust",
         action="store_true",
-        help="replay, cures: execute the script that recorded RUN although it has changed or is"
-        " not of this project",
+        help="replay, cures: execute the script that recorded RUN even if it has changed or is"
+        " outside this project",
     )
     trial.add_argument(
         "--only",
@@ -125,8 +125,8 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     evaluation.add_argument(
         "--slice",
         metavar="FEATURE",
-        help="group samples by label, length, brightness or the number of an input column"
-        " (default: by what explains most of the error)",
+        help="group samples by label, length, brightness or the index of an input column (default:"
+        " the grouping that explains most of the error)",
     )
     evaluation.add_argument(
         "--worst",
@@ -137,8 +137,8 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     evaluation.add_argument(
         "--labels",
         action="store_true",
-        help="also look for labels that are likely wrong, of training samples too by 5 more"
-        " trainings (needs cleanlab; `--option folds=0`: validation only)",
+        help="also look for likely label errors, in training samples by 5 additional trainings"
+        " (needs cleanlab; `--option folds=0`: validation only)",
     )
     failure = parser.add_argument_group("replay", "options of `holter try replay RUN`")
     failure.add_argument(
@@ -154,7 +154,7 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
     failure.add_argument(
         "--rerun",
         action="store_true",
-        help="run the script up to the failure, to learn what each step is given (default without"
+        help="run the script up to the failure, to record the inputs of each step (default without"
         " a data loader, and after a short run that was not reproduced)",
     )
     failure.add_argument(
@@ -174,7 +174,7 @@ def parser_of(*, script: bool) -> argparse.ArgumentParser:
         "--export",
         metavar="FILE.py",
         help="write a standalone script that reproduces the failure; the weights and the batch of"
-        " that step are written beside it",
+        " that step are written next to it",
     )
     failure.add_argument(
         "--synthetic",

@@ -62,7 +62,7 @@ _TRAINED = {
     "beta2": "no optimizer has betas",
     "checkpoint": "no checkpoint with the state of an optimizer was loaded into the model",
     "clip": "gradients are not clipped",
-    "closure": "no optimizer is given a closure",
+    "closure": "no optimizer receives a closure",
     "data": "no loader was seen",
     "distribution": "neither kl_div nor ctc_loss was called",
     "exclusive": "binary_cross_entropy was not called with several labels",
@@ -72,7 +72,7 @@ _TRAINED = {
     "graph": "the graph of the loss was not read",
     "hidden": "nan_to_num is not called on activations or gradients",
     "input": "the inputs of the model were not read",
-    "input.tokens": "no embedding was given sequences of integers",
+    "input.tokens": "no embedding received sequences of integers",
     "loss": "no loss was recorded",
     "loss.batch_softmax": "the loss has no softmax over samples and classes",
     "loss.constant_part": "the terms of the loss cannot be distinguished",
@@ -83,15 +83,15 @@ _TRAINED = {
     "loss.coefficient_balance": "the loss does not multiply its terms by constants",
     "loss.coefficient_size": "the loss does not multiply its terms by constants",
     "loss.divisor": "the graph of the loss shows no quotient",
-    "loss.elements": "no loss function of torch sums over elements",
+    "loss.elements": "no torch loss function sums over elements",
     "loss.factor": "no gradients are accumulated over several batches",
     "loss.log_argument": "the graph of the loss shows no logarithm",
     "loss.logged": "no loss was passed to `log(loss=...)`",
     "loss.mean": "no loss function was called once before each backward pass",
     "loss.root_argument": "the graph of the loss shows no root",
-    "loss.root_share": "no loss function of torch with a mean was called",
-    "loss.summed": "no loss function of torch was called",
-    "loss.term_gradient": "the loss has no terms that are told apart",
+    "loss.root_share": "no torch loss function with a mean was called",
+    "loss.summed": "no torch loss function was called",
+    "loss.term_gradient": "the loss has no separate terms",
     "lr": "the learning rate was not read",
     "metric": "no metric was passed to `log()`",
     "memory": "memory was not read",
@@ -106,7 +106,7 @@ _TRAINED = {
     "normalisation.input_rms": "the model has no layer norm",
     "normalisation.samples": "the model has no batch norm",
     "optimizer": "no optimizer counts its steps",
-    "output": "no loss function of torch was given predictions",
+    "output": "no torch loss function received predictions",
     "output.log_normaliser": "the loss function has no classes",
     "output.log_probability_fraction": "the loss function has no classes",
     "output.probability_fraction": "the loss function takes no logits",
@@ -115,7 +115,7 @@ _TRAINED = {
     "sample": "no list or deque of samples grows in the training loop",
     "schedule": "the training uses no learning-rate scheduler",
     "stream": "no batches of a training loader were read",
-    "target": "no loss function of torch was given targets",
+    "target": "no torch loss function received targets",
     "target.batch_entropy": "the targets are not class labels",
     "target.broadcast": "the loss function is not elementwise",
     "target.classes": "the targets are not class labels",
@@ -128,14 +128,14 @@ _TRAINED = {
     "target.min": "the targets are not real-valued",
     "target.std": "the targets are not real-valued",
     "target.weight_slope": "the loss function has no class weights",
-    "sync": "no tensor of a GPU was seen to be read",
+    "sync": "no read of a GPU tensor was seen",
     "time": "the time of steps was not measured",
     "time.data_wait": "no loader was seen",
     "time.device_backward": "no model is on a GPU",
     "time.device_forward": "no model is on a GPU",
     "time.device_idle": "no model is on a GPU",
     "time.device_optimizer": "no model is on a GPU",
-    "time.sync": "no tensor of a GPU was seen to be read",
+    "time.sync": "no read of a GPU tensor was seen",
     "update": "updates were not read",
     "val": "no validation pass was seen",
     "val.accuracy": "no classes were predicted in a validation pass",
@@ -148,7 +148,7 @@ _TRAINED = {
     "watch": "the cost was not measured",
     "weight": "weights were not read",
     "weight.hash": "one process trained",
-    "weight.twin_fraction": "no weight matrix of several rows was read",
+    "weight.twin_fraction": "no weight matrix with several rows was read",
     "weight_decay": "no optimizer has a weight decay",
 }
 
@@ -178,7 +178,7 @@ def absent(run: Run, signals: Iterable[str]) -> str:
     per = _per(names[0])
     if per in _GROUPS and not names[0].startswith("val.") and not _has_any(run, per):
         return _GROUPS[per]
-    return _longest(_TRAINED, names[0]) or "what it needs was not recorded"
+    return _longest(_TRAINED, names[0]) or "a signal that the rule needs was not recorded"
 
 
 def _not_logged(names: Iterable[str]) -> str:
@@ -194,7 +194,7 @@ def _not_examined(name: str) -> str:
         return "no captured failure was replayed; `holter try replay` does"
     examined = _longest(_EXAMINED, name)
     if examined is None:
-        return "it takes an experiment; `holter try` lists them"
+        return "it needs an experiment; `holter try` lists them"
     what, command = examined
     return f"{what} was not examined; `holter try {command}` does"
 

@@ -66,7 +66,7 @@ CHECKS = (
     ),
     Check(
         "splits",
-        "Are training and validation disjoint, and of the same classes?",
+        "Are training and validation disjoint, and do they have the same classes?",
         ("overlapping-splits", "related-splits", "unseen-classes"),
     ),
     Check(
@@ -103,7 +103,7 @@ CHECKS = (
             "exclusive-probabilities",
         ),
     ),
-    Check("initial-loss", "Is the initial loss that of guessing?", ("large-initial-loss",)),
+    Check("initial-loss", "Is the initial loss at the level of guessing?", ("large-initial-loss",)),
     Check(
         "initialisation",
         "Do activations and gradients keep their scale with depth?",
@@ -203,7 +203,7 @@ CHECKS = (
         "Does the checkpoint hold everything needed to resume?",
         ("incomplete-checkpoint",),
     ),
-    Check("state-dicts", "Do the state_dicts hold all that training changes?", ("unsaved-state",)),
+    Check("state-dicts", "Do the state_dicts hold all state of the training?", ("unsaved-state",)),
     Check("learning-rate-logged", "Is the learning rate recorded?", (), records=LR),
 )
 
@@ -215,7 +215,7 @@ def rows(run: Run, checkup: Checkup, checks: Sequence[Check] = CHECKS) -> tuple[
     asked = {verdict.rule for verdict in verdicts}
     listed = {rule for check in CHECKS for rule in check.rules}
     others = dict.fromkeys(f.rule for f in checkup.findings if f.rule not in listed)
-    beside = [Check("other", "Is there any other problem?", (rule,)) for rule in others]
+    beside = [Check("other", "Are there other problems?", (rule,)) for rule in others]
     answered = [_row(run, checkup, c) for c in (*checks, *beside) if _is_asked(c, asked)]
     told = {row.says for row in answered}
     failed = Check("internal", "Did every experiment run to its end?", ())
@@ -229,7 +229,7 @@ def exit_code(
     """Return 1 if a problem is reported, 2 if something failed inside holter, else 0.
 
     A checklist (`answered`) reports a problem by FAIL, other reports by a finding of a stable rule
-    that is at least as severe as `fail_on`. With None nothing fails.
+    that is at least as severe as `fail_on`. With None there is no failure.
     """
     if fail_on is None:
         return 0

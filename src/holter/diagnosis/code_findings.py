@@ -24,7 +24,7 @@ def concluded(rule: Rule, facts: Facts, mistakes: Mapping[str, Mistake]) -> Iter
     """Yield a finding for each kind of pattern in the source, or that there is none."""
     read = [event.what for event in facts.run.events_of(CodeRead)]
     if not read:
-        yield rule.not_examined("the source was not read; `holter run` reads that of a script")
+        yield rule.not_examined("the source was not read; `holter run` reads it")
         return
     found: dict[str, list[CodePattern]] = {}
     for event in facts.run.events_of(CodePattern):

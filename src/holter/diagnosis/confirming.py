@@ -112,4 +112,4 @@ def _excluded(
     if not deciding or any(change.effect is not Effect.NONE for change in deciding):
         return None
     names = ", ".join(change.name for change in deciding)
-    return Clear(finding.rule, f"contradicted: {names} has no effect, {cure.name} cures it")
+    return Clear(finding.rule, f"contradicted: {names} has no effect, but {cure.name} cures it")

@@ -39,7 +39,7 @@ class Damage:
     """What the loss came to, with how much certainty it supports a finding."""
 
     says: str
-    confidence: Confidence  # likely if the loss went badly, else a hint
+    confidence: Confidence  # likely if the training failed, else a hint
     evidence: tuple[Evidence, ...]  # none if the loss cannot be judged
 
     @property
@@ -62,7 +62,7 @@ def damage_of(
     A loss that fell by a share of at most `min_fall`, that ends above `max_loss` times the best
     constant prediction, or that is still falling towards it, makes a hint. So does one that cannot
     be judged because optimizers compete or because it changes its sign, unless a metric that the
-    script shows rises by far. While losses are few, or the learning rate warms up, it is too early.
+    script shows rises far. While losses are few, or the learning rate warms up, it is too early.
     A condition to report `regardless` of damage is a hint at least.
     """
     outcome = facts.outcome

@@ -156,7 +156,7 @@ def _could_explain(name: str, symptoms: set[str]) -> bool:
 
 
 def _nearest_first(verdicts: list[_V], leading: Finding) -> tuple[_V, ...]:
-    """What explains the leading finding itself, then the gravest, then what is looked at first."""
+    """What explains the leading finding, then the most severe, then the first to examine."""
     rules = all_rules()
 
     def distance(verdict: _V) -> tuple[bool, int, int]:

@@ -14,19 +14,17 @@ _CHANGES = {
     TrialKind.CLIP: "clip gradients before `optimizer.step()`:"
     " `torch.nn.utils.clip_grad_norm_(model.parameters(), {amount})`",
     TrialKind.LEARNING_RATE: "multiply the learning rate by {amount}",
-    TrialKind.EARLIER_RATE: "keep the learning rate at what it was before the schedule raised it,"
+    TrialKind.EARLIER_RATE: "keep the learning rate from before the schedule raised it,"
     " or lengthen the warm-up",
-    TrialKind.HELD: "keep this number of the script where it was, or bound its schedule:"
-    " `{amount}`",
+    TrialKind.HELD: "keep this number of the script constant, or bound its schedule: `{amount}`",
     TrialKind.COUNTER_HELD: "bound what the script computes from this counter, or change it more"
     " slowly: `{amount}`",
     TrialKind.LINE_SEARCH: "let LBFGS search for the length of each step:"
     ' `line_search_fn="strong_wolfe"`',
-    TrialKind.LARGER_EPSILON: "give the optimizer a larger epsilon, for example `eps=1e-4`",
-    TrialKind.SECOND_MOMENT_RESET: "let the second moment adapt faster, for example"
+    TrialKind.LARGER_EPSILON: "increase epsilon of the optimizer, for example `eps=1e-4`",
+    TrialKind.SECOND_MOMENT_RESET: "make the second moment adapt faster, for example"
     " `betas=(0.9, 0.95)`",
-    TrialKind.EDITS_LEFT_OUT: "correct or leave out what the script writes to weights between"
-    " steps",
+    TrialKind.EDITS_LEFT_OUT: "correct or remove the code that writes to weights between steps",
     TrialKind.FLOAT32: "run the step in float32",
     TrialKind.DROPOUT_OFF: "remove the dropout",
     TrialKind.COMPILE_OFF: "do not compile the model",
@@ -35,17 +33,17 @@ _CHANGES = {
     TrialKind.DETERMINISTIC: "set `torch.use_deterministic_algorithms(True)`",
 }
 _OWN_BACKWARD = (
-    "write the gradient in a form that stays in range, for example `grad * torch.sigmoid(x)` for"
+    "rewrite the gradient in a numerically stable form, for example `grad * torch.sigmoid(x)` for"
     " `grad * torch.exp(x) / (1 + torch.exp(x))`"
 )
 _OVERFLOWING_GRADIENT = (
-    "scale the loss by less, and skip updates whose gradients are not finite, as"
-    " `scaler.step(optimizer)` of a `torch.amp.GradScaler` does in place of `optimizer.step()`; or"
-    " keep this operation in float32: `with torch.autocast(..., enabled=False):`"
+    "use a smaller loss scale, and skip updates with non-finite gradients, for example with"
+    " `torch.amp.GradScaler`: `scaler.step(optimizer)` in place of `optimizer.step()`; or keep"
+    " this operation in float32: `with torch.autocast(..., enabled=False):`"
 )
 _OF_SCHEDULE = (
-    "keep the schedule where it has a value, for example `max(0.0, x) ** power`: the learning rate"
-    " is not a finite number"
+    "keep the schedule inside its domain, for example `max(0.0, x) ** power`: the learning rate is"
+    " not a finite number"
 )
 _ACTING = (ChangeFamily.EDITS, ChangeFamily.CLIP, ChangeFamily.STATE, ChangeFamily.RATE)
 
@@ -84,9 +82,11 @@ def fix_of_birth(replay: Replayed, birth: Birth) -> str:
         return f"{place}{safe_form(birth)}; or check the batch of step {replay.failing}"
     if unguarded and replay.is_data:
         them = "it" if birth.sample_count == 1 else "them"
-        carried = "" if birth.indices else "; or what the script carries from step to step"
+        carried = (
+            "" if birth.indices else "; or the state that the script carries from step to step"
+        )
         where = f"where the data is loaded{carried}"
-        return f"check {_samples(birth)}, and fix or leave {them} out {where}"
+        return f"check {_samples(birth)}, and fix or drop {them} {where}"
     acting = instructions(replay, _ACTING)
     return acting if unguarded and acting else f"{place}{safe_form(birth)}"
 
@@ -113,16 +113,16 @@ def _in_update(replay: Replayed, birth: Birth) -> str:
         return safe_form(birth)
     if birth.kind in ("zero by zero", "division by zero"):
         return "build the optimizer with a positive epsilon: `eps=1e-8`, its default"
-    return cures or "keep the gradients smaller: clip them, or scale the loss down"
+    return cures or "reduce the gradients: clip them, or scale the loss down"
 
 
 def safe_form(birth: Birth) -> str:
     """Return the form of an operation that has no singularity, for what it is used for."""
     if birth.masked:
         return (
-            "replace the operand where it is masked, not only the result afterwards: `safe ="
-            f" torch.where(mask, x, torch.ones_like(x))`, then `torch.where(mask,"
-            f" {_call(birth.operation, 'safe')}, 0.0)`"
+            "mask the operand as well as the result: `safe = torch.where(mask, x,"
+            f" torch.ones_like(x))`, then `torch.where(mask, {_call(birth.operation, 'safe')},"
+            " 0.0)`"
         )
     if birth.operation == "logdet":
         return (
@@ -133,10 +133,10 @@ def safe_form(birth: Birth) -> str:
     if birth.kind in ("log of zero", "outside domain") and birth.operation.startswith("log"):
         return _of_logarithm(birth)
     if birth.kind == "half range" and birth.operation == "to":
-        return "do not cast it to float16, which ends at 65504; bfloat16 has the range of float32"
+        return "do not cast it to float16 (maximum 65504); bfloat16 has the range of float32"
     if birth.operation == "ctc_loss":
         return (
-            "leave out samples whose input is shorter than its target, repeats counted twice, or"
+            "drop samples whose input is shorter than its target (counting repeats twice), or"
             " ignore them: `nn.CTCLoss(zero_infinity=True)`"
         )
     if birth.operation == "slogdet":
@@ -150,8 +150,8 @@ def safe_form(birth: Birth) -> str:
         return _of_division(birth)
     if birth.kind == "empty mean" and birth.operation in _SPREADS:
         return (
-            "a single value has no spread: leave such groups out, or use the biased one with an"
-            " epsilon: `(x - x.mean()) / (x.std(unbiased=False) + 1e-6)`"
+            "the standard deviation of a single value is undefined: skip such groups, or use the"
+            " biased one with an epsilon: `(x - x.mean()) / (x.std(unbiased=False) + 1e-6)`"
         )
     if birth.kind == "exp overflow":
         return _of_exponential(birth)
@@ -207,8 +207,8 @@ def _of_division(birth: Birth) -> str:
         return "keep the count away from 0: `total / count.clamp_min(1)`"
     below = birth.operands[-1] if birth.operands else None
     if below is not None and below.low < 0:
-        return "keep the denominator from 0: `x / torch.where(y.abs() < 1e-6, 1e-6, y)`"
-    return "keep the denominator from 0: `x / y.clamp_min(1e-6)`, or `x / (y + eps)`"
+        return "keep the denominator away from 0: `x / torch.where(y.abs() < 1e-6, 1e-6, y)`"
+    return "keep the denominator away from 0: `x / y.clamp_min(1e-6)`, or `x / (y + eps)`"
 
 
 def _of_exponential(birth: Birth) -> str:
@@ -219,14 +219,14 @@ def _of_exponential(birth: Birth) -> str:
         return "use `torch.softmax(x, dim)`, which subtracts the maximum first"
     return (
         "bound the exponent: `x.clamp(max=20).exp()`, or use `F.softplus(x)` if any positive"
-        " function will do"
+        " function works"
     )
 
 
 def _of_domain(birth: Birth) -> str:
     if birth.operation in _BOUNDED:
         inside = _call(birth.operation, "x.clamp(-1 + 1e-6, 1 - 1e-6)")
-        return f"clamp the argument into the domain: `{inside}`"
+        return f"clamp the argument to the domain: `{inside}`"
     if birth.operation == "pow":
         return "keep the base positive: `x.clamp_min(1e-12) ** exponent`"
     if birth.operation in ("sqrt", "rsqrt"):
@@ -235,7 +235,7 @@ def _of_domain(birth: Birth) -> str:
             f" `{_call(birth.operation, 'x.clamp_min(1e-3)')}`, or `F.softplus(x)` in place of a"
             " learned x"
         )
-    return "clamp the argument into the domain of the function"
+    return "clamp the argument to the domain of the function"
 
 
 def _call(operation: str, operand: str) -> str:
@@ -248,14 +248,14 @@ _FIXES = {
     "log of zero": "use a loss that takes logits, or clamp: `x.clamp_min(1e-6).log()`",
     "zero norm": "use `F.normalize(x, dim=-1)`, or `x / x.norm(dim=-1, keepdim=True).clamp_min("
     "1e-6)`",
-    "overflow": "keep the operands smaller: clip gradients, or normalise before this line",
+    "overflow": "reduce the operands: clip gradients, or normalise before this line",
     "half range": "keep this operation in float32: `with torch.autocast(..., enabled=False):`",
-    "masked row": "keep one position in every row of the mask, leave out rows without any, or mask"
-    " by a finite number: `scores.masked_fill(mask, torch.finfo(scores.dtype).min)`",
-    "empty mean": "leave out batches without a target, or divide by `count.clamp_min(1)`",
+    "masked row": "keep one position in every row of the mask, drop fully masked rows, or mask with"
+    " a finite number: `scores.masked_fill(mask, torch.finfo(scores.dtype).min)`",
+    "empty mean": "skip batches without a target, or divide by `count.clamp_min(1)`",
     "bad input": "check these samples, and clean the data where it is loaded",
     "spoiled weights": "resume from an earlier checkpoint, and skip steps that are not finite",
-    "bad setting": "correct the schedule, or whatever else writes into `optimizer.param_groups`: a"
-    " learning rate is not a finite number",
-    "in-place edit": "check what is written into the tensor there",
+    "bad setting": "correct the schedule, or other code that writes to `optimizer.param_groups`: a"
+    " learning rate is not finite",
+    "in-place edit": "check the in-place write to the tensor",
 }

@@ -123,8 +123,8 @@ class Log:
         self._readings += 1
         if self._readings > MOST_READINGS:
             raise HolterError(
-                f"The log has more than {MOST_READINGS:,} readings, which is more than is read;"
-                " export the losses of one run."
+                f"The log has more than {MOST_READINGS:,} readings, the limit; export the losses"
+                " of a single run."
             )
 
 

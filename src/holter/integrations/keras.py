@@ -26,7 +26,7 @@ class HolterCallback(keras.callbacks.Callback):  # type: ignore[misc]
     def __init__(self, out: str | Path | None = None, *, show: bool = True, **options: Any) -> None:
         super().__init__()
         if keras.backend.backend() != "torch":
-            raise HolterError("holter records Keras on torch alone: set KERAS_BACKEND=torch.")
+            raise HolterError("holter records Keras only on torch: set KERAS_BACKEND=torch.")
         self._session = Session(out, show=show, **options)
 
     @property

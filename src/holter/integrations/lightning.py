@@ -62,7 +62,9 @@ class HolterCallback(Callback, KnowsSetup):
         """Return the training of the Trainer that has this callback; it must have begun."""
         trainer = None if self._trainer is None else self._trainer()
         if trainer is None:
-            raise HolterError("The Trainer has not begun to train: use `setup_of(module, loader)`.")
+            raise HolterError(
+                "The Trainer has not started training: use `setup_of(module, loader)`."
+            )
         valid = trainer.val_dataloaders
         made = _setup(
             trainer.lightning_module,

@@ -120,6 +120,6 @@ def _tried(shell: Any, name: str, variable: str, assignments: list[str]) -> Run:
             options[option] = type(defaults[option])(value)
         except ValueError:
             raise HolterError(
-                f"{assignment}: {value!r} is no {type(defaults[option]).__name__}."
+                f"{assignment}: {value!r} is not of type {type(defaults[option]).__name__}."
             ) from None
     return run(name, setup, quiet=False, **options)

@@ -54,7 +54,7 @@ class HolterCallback(TrainerCallback, KnowsSetup):
         """Return the training of the Trainer that has this callback; it must have begun."""
         trainer = None if self._trainer is None else self._trainer()
         if trainer is None:
-            raise HolterError("The Trainer has not begun to train: use `setup_of(trainer)`.")
+            raise HolterError("The Trainer has not started training: use `setup_of(trainer)`.")
         return replace(setup_of(trainer), aside=self._session.aside)
 
 

@@ -41,6 +41,5 @@ def require_free(folder: Path, rank: int) -> None:
     """Refuse to mix two runs in one folder."""
     if any((folder / f"rank-{rank}").glob("*.seg")):
         raise HolterError(
-            f"{folder} already holds a run; give another folder,"
-            " or ask to resume to continue the one that is there."
+            f"{folder} already holds a run; use another folder, or resume to continue that run."
         )

@@ -63,8 +63,8 @@ class Segment:
         for index, record in enumerate(self.records):
             if not _is_whole(record):
                 raise HolterError(
-                    f"Record {index} of {self.path} (step {int(record['step'])}) is damaged:"
-                    " its checksum does not hold; copy the run again from where it was made."
+                    f"Record {index} of {self.path} (step {int(record['step'])}) is damaged: its"
+                    " checksum is wrong; copy the run again from its source."
                 )
 
 
@@ -75,7 +75,7 @@ def open_segments(folder: Path, stream: str | None = None) -> list[Segment]:
             return _open_segments(folder, stream)
         except FileNotFoundError:  # between listing and opening, it was joined to another
             continue
-    raise HolterError(f"The files in {folder} vanish while they are read; try again.")
+    raise HolterError(f"The files in {folder} disappear while they are read; try again.")
 
 
 def _open_segments(folder: Path, stream: str | None) -> list[Segment]:

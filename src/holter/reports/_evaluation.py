@@ -64,7 +64,7 @@ def _metrics(what: PassMeasured) -> Iterable[Row]:
     bins = _reliability(what)
     error = calibration(bins) if bins else None
     if error is not None:
-        usual = f"{number(error.noise)} for a calibrated model on as many samples"
+        usual = f"{number(error.noise)} for a calibrated model on the same number of samples"
         yield "calibration error (ECE)", error.error, usual
         yield "mean confidence minus accuracy", error.overconfidence, ""
     if what.numbers is not None:
@@ -80,9 +80,9 @@ def _metrics(what: PassMeasured) -> Iterable[Row]:
 
 
 def _of_classes(each: Classification) -> Iterable[Row]:
-    always = f"{number(each.majority)} by always predicting the most frequent class"
+    always = f"{number(each.majority)} for always predicting the most frequent class"
     yield "accuracy", each.accuracy, always
-    yield "balanced accuracy", each.balanced, f"{number(each.chance)} by ignoring the inputs"
+    yield "balanced accuracy", each.balanced, f"{number(each.chance)} without using the inputs"
     yield "macro F1", each.macro_f1, ""
 
 
@@ -92,9 +92,9 @@ def _of_scores(what: PassMeasured) -> Iterable[Row]:
     positive = sum(scores.yes) / max(what.targets, 1)
     area, precision = auroc(scores), average_precision(scores)
     if area is not None:
-        yield "area under the ROC curve", area, "0.5 by ignoring the inputs"
+        yield "area under the ROC curve", area, "0.5 without using the inputs"
     if precision is not None:
-        yield "average precision", precision, f"{number(positive)} by ignoring the inputs"
+        yield "average precision", precision, f"{number(positive)} without using the inputs"
 
 
 def _worst(title: str, classes: Iterable[ClassMetrics], what: PassMeasured) -> ResultTable:

@@ -75,7 +75,7 @@ def ending(run: Run) -> str:
     """Return how the training ended, in a sentence; empty where it finished or is unknown."""
     status = run.meta.status
     if status == "running":
-        return "the recording is not closed: the training is still running, or was killed"
+        return "the recording is incomplete: the training is still running, or was killed"
     if status == "interrupted":
         return f"the training was interrupted after {count(run.steps, 'step')}"
     if status != "failed":

@@ -35,7 +35,7 @@ def headline(run: Run, checkup: Checkup) -> Headline:
     if run.steps == 0 and outcome.state is OutcomeState.BROKE:
         return Headline("broke before the first step", outcome.says)
     if run.steps == 0:
-        nothing = "" if checkup.findings else "there is nothing to judge"
+        nothing = "" if checkup.findings else "there is nothing to diagnose"
         return Headline("no training step was recorded", nothing)
     is_unknown = outcome.state is OutcomeState.UNKNOWN
     remark = "" if checkup.findings or outcome.bad else _without_findings(run, checkup)

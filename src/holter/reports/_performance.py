@@ -107,9 +107,7 @@ def sentences(run: Run) -> list[str]:
         said.append(f"memory at most at the end of a phase: {', '.join(phases)}")
     unused = _unused(run)
     if unused:
-        said.append(
-            f"GPU memory reserved beyond the peak use: {size(unused)}, which is fragmentation"
-        )
+        said.append(f"GPU memory reserved beyond the peak use (fragmentation): {size(unused)}")
     return said
 
 

@@ -124,7 +124,7 @@ def _make(experiment: Experiment, make: Callable[[Lab], None], lab: Lab) -> None
         lab.event(NotApplicable(name, str(reason), signals))
     except _LateError:
         lab.event(
-            NotApplicable(name, "it was not finished in time after the script had ended", signals)
+            NotApplicable(name, "it did not finish in time after the script had ended", signals)
         )
     except (Exception, SystemExit) as error:
         why = f"it failed after the script had ended ({type(error).__name__})"

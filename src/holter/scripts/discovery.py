@@ -83,8 +83,8 @@ class Discovery:
         if not self._has_told:
             self._has_told = True
             self._watch.note(
-                "The script makes optimizers faster than holter can begin to watch them, as for"
-                " each task of an inner loop; some are not recorded."
+                "The script creates optimizers faster than holter can start to record them, for"
+                " example one per task of an inner loop; some are not recorded."
             )
         self._left_out.update(optimizers)
         return True

@@ -38,11 +38,11 @@ def rows_setup(
     where there is none, those that were kept.
     """
     if call.loss is None:
-        raise InapplicableError("the loss is not one of torch's, or was not seen")
+        raise InapplicableError("the loss is not a torch loss function, or was not seen")
     function, arguments = call.loss
     scores = flexible_scores(call.output, arguments.get("input"))
     if scores is None:
-        raise InapplicableError("the loss function is not given what the model returns")
+        raise InapplicableError("the loss function does not receive the model output")
 
     def loss(model: nn.Module, batch: RowBatch) -> Tensor:
         made = scores(model(*batch["args"], **batch["kwargs"]))
@@ -55,7 +55,7 @@ def rows_setup(
     valid = _split(setup, "valid", recipe, lambda: _unknown(rows.evaluated(), train), 0.4 * seconds)
     if not train or not valid:
         missing = "validation" if train else "training"
-        raise InapplicableError(f"no {missing} rows with their targets are known")
+        raise InapplicableError(f"no {missing} rows with targets are known")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     return Setup.of(model, optimizer, loss, train, valid=valid)
 
@@ -103,7 +103,7 @@ class _Recipe:
         held = leaves(batch)
         given = leaves(self.call.arguments)
         if not {self.target, *self.arguments.values()} <= held.keys():
-            raise InapplicableError("batches differ in what they hold")
+            raise InapplicableError("batches differ in structure")
         made = {path: _like(held[source], given[path]) for path, source in self.arguments.items()}
         args, kwargs = replaced(self.call.arguments, made)
         loss = self.call.loss
@@ -120,16 +120,18 @@ def _recipe(call: TrainingCall) -> _Recipe:
     held = leaves(call.batch) if call.batch is not None else {}
     aims = [path for path, leaf in held.items() if _is_source(leaf, target)]
     if not aims or not isinstance(target, Tensor):
-        raise InapplicableError("the target of the loss is no part of a batch as it is loaded")
+        raise InapplicableError("the target of the loss is not an unchanged part of a loaded batch")
     found = {}
     for path, leaf in leaves(call.arguments).items():
         if leaf.dim():
             sources = [each for each, own in held.items() if _is_source(own, leaf)]
             if not sources:
-                raise InapplicableError("the model is given more than a batch as it is loaded")
+                raise InapplicableError(
+                    "the model receives inputs that are not part of a loaded batch"
+                )
             found[path] = sources[0]
     if not found:
-        raise InapplicableError("the model is given no tensor of a batch")
+        raise InapplicableError("the model receives no tensor of a batch")
     return _Recipe(call, aims[0], found)
 
 
@@ -151,7 +153,7 @@ def _served_rows(setup: Setup, split: str, recipe: _Recipe, seconds: float) -> I
     loader: DataLoader[Any] = setup.loaders[split]
     known = served(setup, split)
     if known is None:
-        raise InapplicableError("a loader serves no samples by their position")
+        raise InapplicableError("a loader has no samples with an index")
     count = min(_ROWS[split], len(known.positions))
     chosen = np.random.default_rng(0).choice(len(known.positions), count, replace=False)
     size = min(loader.batch_size or _BATCH, _BATCH)

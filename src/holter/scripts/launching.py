@@ -166,8 +166,8 @@ def _why_nothing(watch: "Watch") -> str:
             " received gradients changed between two calls."
         )
     return (
-        "neither backward() nor torch.autograd.grad was called for the gradients of weights in this"
-        " process. Training in processes that are not started with torch.multiprocessing.spawn or"
+        "this process called neither backward() nor torch.autograd.grad for gradients of weights."
+        " Training in processes not started with torch.multiprocessing.spawn or"
         " multiprocessing.Process is not recorded; call holter.watch there."
     )
 

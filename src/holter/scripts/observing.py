@@ -62,7 +62,7 @@ class Observation:
             for event in events(self._script):
                 self._recorder.event(event)
         except Exception as error:  # of no importance to the training
-            tell(f"the source was not read for all patterns ({type(error).__name__}: {error})")
+            tell(f"the source was not examined completely ({type(error).__name__}: {error})")
 
     def examine(self, seconds: float) -> None:
         """Examine what the script has left, after so many seconds; not beside other processes."""
@@ -78,5 +78,6 @@ class Observation:
             pass
         except Exception as error:
             tell(
-                f"model and data could not be examined afterwards ({type(error).__name__}: {error})"
+                "model and data could not be examined after the script had ended"
+                f" ({type(error).__name__}: {error})"
             )

@@ -140,7 +140,7 @@ class _Lazy:
         except Exception as error:
             from holter.record.notices import tell
 
-            tell(f"worker {self._number} is not recorded ({error!r}); it runs nevertheless.")
+            tell(f"worker {self._number} is not recorded ({error!r}); it keeps running.")
 
     def close(self, error: BaseException | None) -> None:
         if self._after_torch in sys.meta_path:
@@ -187,7 +187,7 @@ class Workers:
         """Say where the recordings are."""
         where = ", ".join(map(str, self.folders))
         still = "; they were still running when the script ended" if self.are_running else ""
-        return f"Processes that the script started were recorded too, in {where}{still}."
+        return f"Processes started by the script were also recorded, in {where}{still}."
 
     def promote(self, run: Path) -> None:
         """Make each of them a rank of the run, whose own process recorded nothing."""

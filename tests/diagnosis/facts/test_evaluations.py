@@ -63,7 +63,7 @@ def test_the_validation(
     ("passes", "events", "because"),
     [
         ({}, (), "no validation"),
-        ({"l1_loss": 9}, (), "other loss functions"),
+        ({"l1_loss": 9}, (), "different loss functions"),
         ({"nll_loss": 9, "nll_loss on a.py:3": 9}, (), "unnamed data, a.py:3"),
         ({"nll_loss on x": 9}, (EvaluationSeen("x", trained_on=True),), "only the training data"),
         ({"nll_loss on x": 9}, (EvaluationSeen("x", "train"),), "only the training data"),

@@ -63,4 +63,4 @@ def test_a_sum_of_unknown_length_has_no_baseline() -> None:
             TARGET_ENTROPY: {"nll_loss": np.full(STEPS, 2.3)},
         }
     )
-    assert "over how many elements is unknown" in Facts(run).baseline
+    assert "over an unknown number of elements" in Facts(run).baseline

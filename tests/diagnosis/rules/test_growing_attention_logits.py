@@ -24,7 +24,7 @@ def test_growing_alone_is_a_hint() -> None:
     (finding,) = found(growing_attention_logits, given(GROWING))
     assert finding.confidence is Confidence.HINT
     assert "attention 1" in finding.summary
-    assert "still rises" in finding.summary
+    assert "still rising" in finding.summary
     assert 100 < finding.onset < 150  # where they pass 100
     assert not found(growing_attention_logits, given(GROWING), growth=500.0)
     assert not found(growing_attention_logits, given(GROWING), rising=50.0)

@@ -56,7 +56,7 @@ def test_nearly_all_of_one_class() -> None:
     assert isinstance(finding, Finding)
     assert finding.severity is Severity.INFO
     assert finding.confidence is Confidence.HINT
-    assert "980 of 1000 training samples are of class 1" in finding.summary
+    assert "980 of 1000 training samples belong to class 1" in finding.summary
 
 
 def test_after_a_training_only_if_it_failed() -> None:

@@ -122,7 +122,7 @@ def test_a_margin_that_is_taken_from_the_targets_is_on_purpose(
         (run_with(slow(27.0), function="mse_loss"), "not one cross entropy"),
         (
             run_with(slow(270.0), signals={LOSS_SUMMED: {"cross_entropy": [1.0]}}),
-            "over how many elements",
+            "number of elements",
         ),
         (run_with(slow(27.0), signals={LOSS: {"": series([27.0], [5])}}), "before the first"),
         (run_with(slow(27.0, steps=10)), "10 of the 20"),

@@ -93,7 +93,7 @@ def with_held(change: object, **more: float) -> RangeTest:
         (with_held({"held": np.full(90, np.nan), "rates": LADDER[:90]}), "lowest rate"),
         (
             with_held({"held": np.full(4, 9.0), "rates": LADDER[:4], "errors": np.full(4, 0.1)}),
-            "begin lower",
+            "start lower",
         ),
         (
             with_held(

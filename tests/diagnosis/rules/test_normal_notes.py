@@ -53,7 +53,7 @@ def test_stairs_at_the_edges_of_epochs():
     loss = noisy(2.0 - 0.25 * (steps // 50), size=0.005)
     passes = [Event(step, 0.0, PassBegan("loader 0")) for step in range(0, 300, 50)]
     found = notes(loss_plateau, run_of({LOSS: {"": loss}}, events=passes))
-    assert any("epochs of 50 steps" in note for note in found)
+    assert any("every 50 steps" in note for note in found)
     smooth = noisy(2.0 - 0.005 * steps, size=0.005)
     found = notes(loss_plateau, run_of({LOSS: {"": smooth}}, events=passes))
-    assert not any("epochs of 50 steps" in note for note in found)
+    assert not any("every 50 steps" in note for note in found)

@@ -139,7 +139,7 @@ def test_batches_that_a_script_makes_itself() -> None:
     waves = np.tile(np.sin(np.arange(40) / 6), 5)
     (finding,) = found(repeated_order, by_hand(order, waves, falling))
     assert finding.severity is Severity.INFO
-    assert "160 of 160 batches come again after 40 steps, without shuffling" in finding.summary
+    assert "160 of 160 batches repeat after 40 steps, without shuffling" in finding.summary
     assert finding.evidence[0].signal is INPUT_FINGERPRINT
     assert found(repeated_order, by_hand(order, waves, falling[::-1]))[0].severity > Severity.INFO
     mixed = np.tile(np.random.default_rng(0).normal(size=40), 5)

@@ -114,7 +114,7 @@ def test_the_script_decides_the_samples() -> None:
 
 def test_few_samples_of_a_run_that_failed() -> None:
     (finding,) = found(few_distinct_samples, stream(distinct=32, loss=FALLING[::-1]))
-    assert "32 different samples among 1024" in finding.summary
+    assert "32 distinct samples among 1024" in finding.summary
     (note,) = said(few_distinct_samples, stream(distinct=32))
     assert isinstance(note, Normal)
 

@@ -154,7 +154,7 @@ def looping(
 def test_a_loop_over_samples() -> None:
     (finding,) = found(unbatched_operations, looping())
     assert "800 small operations (10 µs each" in finding.summary
-    assert "50 at a time" in finding.summary
+    assert "50 of them are independent" in finding.summary
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_sharpness(width: int) -> None:
         width,
     )
     words = " ".join(text.split())
-    assert "50% of what is stable at a learning rate of 0.1" in words
+    assert "50% of the stability bound at a learning rate of 0.1" in words
     assert "0.5 1.5 50" in words
 
 

@@ -27,7 +27,7 @@ def test_without_short_trainings() -> None:
 @pytest.mark.parametrize("end", [np.inf, 4.0])
 def test_a_configured_rate_that_fails(end: float) -> None:
     text = shown(run_with(0.2, ends=ENDS | {0.2: end}))
-    assert ("not finite" in text) == np.isinf(end)
+    assert ("non-finite" in text) == np.isinf(end)
     configured = table(run_with(0.2, ends=ENDS | {0.2: end}), "learning-rate range test").rows[1]
     assert configured[:2] == ("configured", pytest.approx(0.2))
     assert "gain" not in configured[2]

@@ -100,7 +100,7 @@ for x, y in train_loader:
     ),
     "a backward that only a library may call": (
         19,
-        "cannot be called otherwise",
+        "cannot be called separately",
         """
 allowed = False
 
@@ -126,7 +126,7 @@ for x, y in train_loader:
     ),
     "a single step": (
         4,
-        "two that were seen whole",
+        "needs two complete ones",
         """
 for x, y in list(train_loader)[:1]:
     loss = F.cross_entropy(model(x), y)
@@ -154,7 +154,7 @@ def test_what_to_do_fits_the_reason(recognised: Any) -> None:
         "nothing is updated": "optimizer.step()",
         "updates that no optimizer makes": "torch.optim.SGD(",
         "no module": "torch.nn.Parameter",
-        "one model after another": "Choose one of the models",
+        "one model after another": "Select one of the models",
         "a single step": "--seconds 60",
         "reads a clock": "Write a setup function",
     }.items():

@@ -12,9 +12,7 @@ from launched import environment
 
 STYLES = sorted((Path(__file__).parent / "styles").glob("*.py"))
 LIBRARIES = ("accelerate", "gymnasium", "keras", "lightning", "transformers")
-DECLINED = {
-    "hogwild": ("trains in 2 other processes", "Let it train in the process that is started")
-}
+DECLINED = {"hogwild": ("trains in 2 other processes", "Train in the main process")}
 
 
 def preflight(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -61,7 +61,7 @@ def test_a_plan_is_read_again_and_grows_by_seeds_but_not_by_other_commands(tmp_p
     assert Sweep.load(tmp_path / "s").variants == variants
     Sweep(tmp_path / "s", variants, (0, 1, 2)).save()
     assert Sweep.load(tmp_path / "s").seeds == (0, 1, 2)
-    with pytest.raises(HolterError, match="other commands"):
+    with pytest.raises(HolterError, match="different commands"):
         Sweep(tmp_path / "s", variants[:1], (0,)).save()
     with pytest.raises(HolterError, match="not a sweep"):
         Sweep.load(tmp_path)

@@ -78,9 +78,9 @@ def baseline_of(facts: "Facts") -> Baseline | str:
     if function is None:
         return "no single loss function was seen: the best constant prediction is unknown"
     if root_shares(facts) is None and last(facts, LOSS_SUMMED, function):
-        return f"{function} sums over the batch, over how many elements is unknown"
+        return f"{function} sums over the batch, over an unknown number of elements"
     if _has_more_terms(facts, function):
-        return f"the loss is more than one mean of {function}"
+        return f"the loss is more than a single mean of {function}"
     return constant_of(facts, function, scale(facts))
 
 
@@ -99,7 +99,7 @@ def constant_of(facts: "Facts", function: str, scale: float) -> Baseline | str:
         return "the targets do not vary"
     before = readings(facts, signal, function)[: -len(values)]
     if len(before) and abs(float(before[-1]) ** power / level - 1) > _OTHER_TARGETS:
-        return f"{function} had other targets before step {facts.stage_start}"
+        return f"the targets of {function} changed at step {facts.stage_start}"
     return Baseline(function, signal, level, level / early if early > 0 else np.inf, scale)
 
 
@@ -172,7 +172,8 @@ class Learned:
         if self.by_accuracy is None:
             return loss
         return (
-            f"{loss}, the error rate {_compared(self.by_accuracy)} that of the most frequent class"
+            f"{loss}, the error rate {_compared(self.by_accuracy)} that of always predicting the"
+            " most frequent class"
         )
 
 

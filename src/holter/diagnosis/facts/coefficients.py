@@ -26,7 +26,7 @@ def no_order(facts: "Facts") -> str | None:
     if source is not None and source.competing:
         return (
             f"the log has {source.competing}, as reinforcement learning or adversarial training"
-            " does: a lower loss need not be a better one"
+            " does: a lower loss is not necessarily better"
         )
     balance, size = (
         _values(facts, signal) for signal in (LOSS_COEFFICIENT_BALANCE, LOSS_COEFFICIENT_SIZE)

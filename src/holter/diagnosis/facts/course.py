@@ -109,7 +109,7 @@ class Course:
             first, last = self.curve.span
             return f"{name} stayed at {self.last:.3g} for {last - first + 1:,} steps"
         if self.is_on_its_way and self.last > self.start:
-            return f"{name} rose {self.best:.3g} → {self.high:.3g} and falls again, {self.last:.3g}"
+            return f"{name} rose {self.best:.3g} → {self.high:.3g}, then fell to {self.last:.3g}"
         return f"{name} {self.start:.3g} → {self.last:.3g}"
 
 

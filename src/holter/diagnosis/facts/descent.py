@@ -1,4 +1,4 @@
-"""Losses that fall without bound: the number improves for ever, and the model gets worse."""
+"""Losses that fall without bound: the number improves forever while the model gets worse."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

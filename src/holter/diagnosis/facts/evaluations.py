@@ -51,12 +51,12 @@ def validation_of(facts: "Facts") -> Evaluation | str:
     functions = trained_functions(facts)
     passes = [candidate for candidate in passes if not functions or candidate.function in functions]
     if not passes:
-        return "validation is measured by other loss functions than training"
+        return "validation and training use different loss functions"
     held_out = [candidate for candidate in passes if candidate.split != "train"]
     if not held_out:
         return "only the training data are evaluated"
     if len({candidate.function for candidate in held_out}) > 1:
-        return "validation is measured by several loss functions"
+        return "validation uses several loss functions"
     return _told_apart(facts, held_out)
 
 
@@ -76,7 +76,10 @@ def _told_apart(facts: "Facts", passes: list[Evaluation]) -> Evaluation | str:
     if len(longest) == 1:
         return longest[0]
     names = ", ".join(candidate.data or "unnamed data" for candidate in longest)
-    return f"{len(longest)} data sets are evaluated ({names}); which is the validation is unknown"
+    return (
+        f"{len(longest)} data sets are evaluated ({names}); it is unknown which one is the"
+        " validation set"
+    )
 
 
 def splits_of(facts: "Facts") -> dict[str, str]:

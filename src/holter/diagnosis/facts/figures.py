@@ -25,11 +25,11 @@ _PERCENT = (1.5, 100.0)  # between which the largest value of a share is one in 
 class Meaning(Enum):
     """What a metric says: which values are good, and which a useless model has."""
 
-    SHARE = "a share of what is right"
+    SHARE = "a share of correct predictions"
     ABOVE_ZERO = "0 for the best constant prediction"
     ABOVE_HALF = "0.5 for a random order"
     ERROR = "an error"
-    REWARD = "what a policy earns"
+    REWARD = "a reward"
 
 
 _NAMES: Mapping[Meaning, frozenset[str]] = MappingProxyType(
@@ -152,7 +152,7 @@ def metrics_shown(run: Run) -> list[Metric]:
 def learned_metric(run: Run) -> Metric | None:
     """Return the metric that shows best that the training learned, or None.
 
-    It rose by far and ends near its best, and what it counts is right more often than not.
+    It rose far and ends near its best, and what it counts is right more often than not.
     """
     risen = [
         metric

@@ -25,7 +25,7 @@ class FitCause:
 
 _CAUSES = {
     TrialKind.LOGITS: FitCause(
-        "the loss applies a softmax or sigmoid to values that are probabilities already",
+        "the loss applies a softmax or sigmoid to values that are already probabilities",
         "return logits: remove the softmax or sigmoid from the model's forward pass",
     ),
     TrialKind.TARGET_SHAPE: FitCause(
@@ -39,10 +39,10 @@ _CAUSES = {
     ),
     TrialKind.DROPOUT_OFF: FitCause(
         "dropout is too strong",
-        "lower the dropout: `p` is the share that is dropped, not the share that is kept",
+        "lower the dropout: `p` is the share of dropped units, not of kept ones",
         recipe=True,
     ),
-    TrialKind.SAME_RANDOM_NUMBERS: FitCause("random numbers in the step keep the loss up"),
+    TrialKind.SAME_RANDOM_NUMBERS: FitCause("random numbers in the step keep the loss high"),
     TrialKind.CLIPPING_OFF: FitCause(
         "gradients are clipped to almost zero",
         "raise the clipping threshold to the typical gradient norm",
@@ -58,7 +58,7 @@ _CAUSES = {
         recipe=True,
     ),
     TrialKind.BATCH_NORM_TRAIN: FitCause(
-        "batch norm uses running statistics that do not fit these inputs",
+        "batch norm uses running statistics that do not match these inputs",
         "call `model.train()` before training",
         recipe=True,
     ),
@@ -127,7 +127,7 @@ def _of_optimizer(run: Run) -> FitCause:
             "build the optimizer from `model.parameters()` after the model is complete",
         )
     return FitCause(
-        "the optimizer as configured does not get there",
+        "the optimizer does not fit them with its current settings",
         "start with Adam at a learning rate of 1e-3, then change one setting at a time",
         recipe=True,
         sure=False,

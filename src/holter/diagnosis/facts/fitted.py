@@ -104,7 +104,7 @@ class Fitted:
         least = floor(self.run, AS_IT_IS)
         if least is None:
             return f"{percent(self.share)} below the first loss"
-        kind = "floor" if self.exact else "estimated floor"
+        kind = "floor" if self.exact else "estimated minimum"
         about = f" ({self.about_floor})" if self.exact and self.about_floor else ""
         shown = least if abs(least) > 1e-4 * abs(self.plain.aim.reference) else 0.0
         way = f"{percent(self.share)} of the way{self._begins(least)}"
@@ -133,12 +133,12 @@ class Fitted:
         if not np.isfinite(fit.start):
             return "the first loss is not finite"
         if min(fit.start, fit.best) < 0 and (least is None or not (self.exact or fit.fits)):
-            return f"the loss falls below 0, and its floor is unknown: {self.about_floor}"
+            return f"the loss falls below 0, and its minimum is unknown: {self.about_floor}"
         if least is None and self.value(OVERFIT_NOISE):
-            return f"the loss draws random numbers, and its floor is unknown: {self.about_floor}"
+            return f"the loss draws random numbers, and its minimum is unknown: {self.about_floor}"
         if fit.share > _BEYOND:
             return (
-                f"the loss falls to {fit.best:.3g}, far below the computed floor {least or 0:.3g}"
+                f"the loss falls to {fit.best:.3g}, far below the computed minimum {least or 0:.3g}"
             )
         if constant is None or least is None:
             return None

@@ -45,7 +45,7 @@ def measured_validation(facts: "Facts") -> Measured | str:
     """Return the counted passes of the validation, or why there are none."""
     passes = facts.measured
     if not passes:
-        return "no predictions of an evaluation pass were counted"
+        return "no predictions of an evaluation pass were recorded"
     evaluation = facts.evaluation
     if isinstance(evaluation, str):
         return evaluation

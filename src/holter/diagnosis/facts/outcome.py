@@ -219,7 +219,7 @@ def _exploded(curve: Curve, times: float) -> Outcome | None:
     early, late = np.abs(curve.part(0, 0.2)), np.abs(curve.values[-_LAST:])
     if float(np.median(late)) <= times * float(early.max()):
         return None
-    says = f"loss {np.median(early):.3g} → {np.median(late):.3g} in size"
+    says = f"absolute loss {np.median(early):.3g} → {np.median(late):.3g}"
     return replace(_outcome(course_of(curve), OutcomeState.DIVERGED, None), says=says)
 
 
@@ -282,7 +282,7 @@ def _without_constant(facts: "Facts", course: Course) -> Outcome:
         state = OutcomeState.STALLED
     outcome = replace(_outcome(course, state, None), sure=course.is_extreme)
     if facts.run.meta.source is not None and outcome.bad and course.level and not outcome.sure:
-        says = f"{outcome.says}, as that of a model does that had converged before"
+        says = f"{outcome.says}, as for a model that had already converged"
         return replace(outcome, says=says)
     return outcome
 

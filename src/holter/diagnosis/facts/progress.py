@@ -131,7 +131,7 @@ def learning_in_the_lab(facts: "Facts") -> Evidence | None:
     return Evidence(
         LABEL_HELD_OUT,
         (0, len(facts.run[LABEL_HELD_OUT]["true"]) - 1),
-        f"in the lab the same step learns in {steps} steps: held-out loss {held_out.true:.3g},"
+        f"repeated alone, the step learns within {steps} steps: held-out loss {held_out.true:.3g},"
         f" with shuffled labels {held_out.shuffled:.3g}",
         "true",
     )

@@ -34,9 +34,9 @@ class QuietStart:
     def says(self) -> str:
         """Both, in words."""
         return (
-            f"the initial weights of {self.layers} layers are {self.size:.2g} times (median) those"
-            f" that preserve the size of their input, and no layer changes the loss by more than"
-            f" {self.effect:.1g} of it"
+            f"the initial weights of {self.layers} layers are {self.size:.2g} times (median) the"
+            " size that preserves the input scale, and no layer changes the loss by more than"
+            f" {self.effect:.1g} of its value"
         )
 
     @property

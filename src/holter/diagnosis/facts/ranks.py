@@ -200,7 +200,7 @@ def together(ranks: Ranks, signal: Signal, owner: str) -> Together:
 
 def _split(ranks: Ranks) -> Split | str | None:
     if ranks.is_sharded:
-        return "the parameters are sharded: each rank holds a part of its own"
+        return "the parameters are sharded: each rank holds a different part"
     if ranks.are_joined:
         return "the script uses Join: ranks take different numbers of steps"
     read = [rank for rank in ranks.members if WEIGHT_HASH in rank.run]

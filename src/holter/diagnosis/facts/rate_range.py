@@ -88,7 +88,7 @@ class RangeTest:
         if not np.isfinite(self.start).all():
             return "the loss is not finite before any step"
         if not lowest:
-            return "no step was made at any rate"
+            return "no step was taken at any rate"
         if not self.moved:
             return "no weight changes at any rate"
         if any(not np.isfinite(sweep.held[0]) for sweep in self.sweeps):
@@ -96,7 +96,7 @@ class RangeTest:
         if min(len(sweep.rates) for sweep in self.sweeps) < _FEWEST:
             return (
                 f"the loss diverges within {_FEWEST} steps from the lowest rate, {lowest:.2g}:"
-                " begin lower"
+                " start lower"
             )
         return ""
 

@@ -113,10 +113,10 @@ def concluded(
     if trial.nonfinite_at is not None:
         failed_at = unchanged.nonfinite_at
         if failed_at is not None and trial.nonfinite_at < failed_at:
-            return CureOutcome.WORSENS, f"not finite at step {trial.nonfinite_at} already"
+            return CureOutcome.WORSENS, f"already not finite at step {trial.nonfinite_at}"
         return CureOutcome.DOES_NOT, f"not finite at step {trial.nonfinite_at}"
     if trial.late_loss is None:
-        return CureOutcome.DOES_NOT, "no step was left to judge by"
+        return CureOutcome.DOES_NOT, "no step was left to judge"
     limit = band.ceiling()
     if unchanged.nonfinite_at is None and unchanged.late_loss is not None:
         # A wide band: at least half of the rise has to be gone.
@@ -128,7 +128,7 @@ def concluded(
     before = f", before the failure {band.median:.4g}" if known else ""
     if normal.level is not None:
         limit = max(limit, normal.level)
-        before += f", {normal.level:.4g} on the data with which it began"
+        before += f", {normal.level:.4g} on the initial data"
     if normal.is_guarded and math.isfinite(limit):
         # What such operands mean for the loss is another matter than that there was none.
         limit = max(limit, _GUARDED * max(abs(limit), peak or 0.0))

@@ -54,13 +54,21 @@ class Triage:
         """Data, state, both, or neither alone."""
         data, state = self.batch_on_older_weights, self.older_batch_on_these_weights
         if data and state is False:
-            return "data: the batch fails on older weights too, and other batches do not"
+            return "data: the batch also fails on older weights, and other batches do not fail"
         if data is False and state:
-            return "state: other batches fail on these weights, and the batch did not on older ones"
+            return (
+                "state: other batches also fail on these weights, and the batch does not fail on"
+                " older ones"
+            )
         if data and state:
-            return "both: the batch fails on older weights, and other batches on these"
+            return (
+                "both: the batch also fails on older weights, and other batches also fail on these"
+                " weights"
+            )
         if data is False and state is False:
-            return "the meeting of this batch with these weights: neither fails with another"
+            return (
+                "the combination of this batch and these weights: neither fails without the other"
+            )
         return "unknown"
 
 

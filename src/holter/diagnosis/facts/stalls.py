@@ -77,8 +77,8 @@ def _dead(ranks: Ranks) -> Absence | None:
     return Absence(
         _numbers(first),
         step,
-        f"{named(_numbers(first))} ended at step {step} {doing}, without an exception, as a process"
-        f" does that is killed{error}",
+        f"{named(_numbers(first))} ended at step {step} {doing} without an exception, like a"
+        f" killed process{error}",
         is_certain=bool(lost) or any(rank.is_alive for rank in others),
     )
 
@@ -108,7 +108,11 @@ def _unrecorded(ranks: Ranks) -> Absence | None:
     absent = [n for n in range(ranks.world) if n not in recorded and n // size in machines]
     if not absent or not any(rank.run.steps for rank in ranks.members):
         return None
-    return Absence(tuple(absent), 0, f"{named(absent)} recorded nothing; {ranks.world} ranks train")
+    return Absence(
+        tuple(absent),
+        0,
+        f"{named(absent)} recorded nothing, of {ranks.world} ranks in the training",
+    )
 
 
 def stall(ranks: Ranks) -> Stall | None:

@@ -96,7 +96,7 @@ def streams(facts: "Facts") -> list[Stream]:
 
 
 def failed(facts: "Facts") -> str | None:
-    """Return in which way training or validation went badly, or None."""
+    """Return how training or validation failed, or None."""
     outcome = facts.run_outcome
     if outcome.bad or outcome.state is OutcomeState.OVERFITS:
         return outcome.says

@@ -36,7 +36,7 @@ def trained_loss(facts: "Facts") -> tuple[str, Series] | str:
     if all(_are_equal(loss, other) for _, other in others):
         return owner, loss
     count = len(others) + 1
-    return f"the losses of {count} optimizers may compete, so none of them has to fall"
+    return f"the losses of {count} optimizers may compete, so neither has to fall"
 
 
 def stage_start(facts: "Facts") -> int:

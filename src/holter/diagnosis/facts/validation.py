@@ -106,7 +106,7 @@ def curves(facts: "Facts") -> Curves | str:
     if not isinstance(mean, str):
         loss = mean
     if min(passes.values.min(), loss.values.min()) < 0:
-        return "a loss becomes negative, so ratios of losses mean nothing"
+        return "a loss becomes negative, so ratios of losses are meaningless"
     groups = np.array_split(np.arange(len(passes)), min(len(passes), _MOST_PASSES))
     steps = np.array([passes.steps[group[-1]] for group in groups], np.int64)
     validation = np.array([midmean(passes.values[group].astype(np.float64)) for group in groups])
@@ -150,8 +150,8 @@ def mean_loss(facts: "Facts", function: str, loss: Series) -> Series | str:
     if means is not None and len(kept := _finite(means)):
         return kept
     if last(facts, LOSS_SUMMED, function):
-        return f"not comparable: over how many elements {function} sums in training is unknown"
-    return f"not comparable: the training loss is more than one mean of {function}"
+        return f"not comparable: {function} sums over an unknown number of elements in training"
+    return f"not comparable: the training loss is more than a single mean of {function}"
 
 
 def enough_passes(facts: "Facts", min_passes: int) -> Curves | str:
@@ -233,7 +233,10 @@ def no_validation(facts: "Facts", steps: npt.NDArray[np.int64]) -> str | None:
     as well: after most steps, or on training batches.
     """
     if len(steps) * SPARSE > facts.run.steps:
-        return "losses without a backward pass were computed after most steps: no validation"
+        return (
+            "losses without a backward pass were computed after most steps, so they are not a"
+            " validation"
+        )
     for model, fingerprints in (
         facts.run[VAL_INPUT_FINGERPRINT].items() if VAL_INPUT_FINGERPRINT in facts.run else ()
     ):

@@ -51,7 +51,7 @@ class Growth:
         values = self.relative.values[:, self.relative.owners.index(owner)]
         finite = values[np.isfinite(values)]
         half, end = finite[len(finite) // 2], finite[-1]
-        return f"{half:.2g} times its initial norm half-way, {end:.2g} times at the end"
+        return f"{half:.2g} times its initial norm halfway, {end:.2g} times at the end"
 
 
 def initial_size(facts: "Facts", layer: Layer) -> float | None:

@@ -15,13 +15,14 @@ def aliased_checkpoint(facts: Facts) -> Iterator[Verdict]:
     """The best weights were kept without a copy, so restoring them changes nothing.
 
     ## What it does
-    Compares the memory of the tensors that `load_state_dict` is given with the memory of the
-    module's own tensors. It reports a load after training has begun in which they are the same for
-    every name: the weights are copied onto themselves.
+    Compares the memory addresses of the tensors passed to `load_state_dict` with those of the
+    module's own tensors. It reports a load during training in which all of them are the same: the
+    weights are copied onto themselves.
 
     ## Why it matters
     `model.state_dict()` returns references to the weights, and every later step changes them.
-    Nothing is restored: the last weights are tested and used as the best ones.
+    Nothing is restored: the model is tested and used with its last weights instead of the best
+    ones.
 
     ## Example
     ```python
@@ -30,13 +31,13 @@ def aliased_checkpoint(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Copy the weights when they are kept: `copy.deepcopy(model.state_dict())`, or
+    Copy the weights when you store them: `copy.deepcopy(model.state_dict())`, or
     `{name: tensor.clone() for name, tensor in model.state_dict().items()}`. `torch.save` to a file
     copies them as well; `dict(...)` and `.copy()` do not.
 
     ## When it is wrong
-    The script changes the tensors of the state in place before it loads them, or loads a state that
-    it has just taken, to check that it fits. If no step came between, nothing is lost.
+    The script changes the tensors of the state in place before it loads them, or loads a state dict
+    that it has just created, to check that it fits. Without a step in between, nothing is lost.
 
     ## How to confirm
     - Evaluate before and after `load_state_dict`: the metric does not change.
@@ -77,6 +78,6 @@ def _finding(facts: Facts, events: list[Event[StateLoaded]]) -> Verdict:
                 next(iter(facts.run[LOSS])),
             ),
         ),
-        fix="copy the weights when they are kept: `best = copy.deepcopy(model.state_dict())`, or"
+        fix="copy the weights when you store them: `best = copy.deepcopy(model.state_dict())`, or"
         " `best = {name: tensor.clone() for name, tensor in model.state_dict().items()}`",
     )

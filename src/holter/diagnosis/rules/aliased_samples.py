@@ -19,17 +19,16 @@ def aliased_samples(
     """Stored samples share one array that is overwritten in place.
 
     ## What it does
-    Looks at the lists and deques that grow in the functions that call `backward()`, such as a
-    replay buffer, or a model without gradients, such as a rollout, and compares the memory
-    addresses of the arrays in their last 64 elements. It reports a container in which most elements
-    hold the same array in one field as others do, if the content of such an array changed while it
-    was stored and another field of the elements, or another list beside it, differs.
+    Looks at the lists and deques that grow in functions that call `backward()` (a replay buffer) or
+    a model without gradients (a rollout), and compares the memory addresses of the arrays in their
+    last 64 elements. It reports a container in which most elements share an array in one field, if
+    the content of that array changed while it was stored and another field, or a parallel list,
+    differs.
 
     ## Why it matters
-    An environment that updates its state in place returns the same array at every step, or one
-    row of it for each of several environments. Every stored sample then shows the latest state,
-    with the action and the reward of another one: the model is trained on pairs that never
-    occurred.
+    An environment that updates its state in place returns the same array at every step, or one row
+    of it per environment. Every stored sample then shows the latest state, with the action and
+    reward of an earlier one: the model is trained on pairs that never occurred.
 
     ## Example
     ```python
@@ -42,9 +41,9 @@ def aliased_samples(
     `np.asarray` share memory and do not copy; `torch.tensor(state)` and `np.array(state)` do.
 
     ## When it is wrong
-    The shared array is meant to show its latest content in every element, a running statistic for
-    example, or is not trained on. Arrays on a GPU, arrays replaced at the start of every short
-    episode, and buffers that are complete before the training starts are not seen.
+    Every element is meant to show the latest content, such as a running statistic, or the array is
+    not used for training. Not detected: arrays on a GPU, arrays replaced at the start of every
+    short episode, and buffers filled before training starts.
 
     ## How to confirm
     - Print `buffer[-1][0] is buffer[-2][0]`, or compare `data_ptr()` of both tensors.
@@ -53,7 +52,7 @@ def aliased_samples(
     table = facts.run[SAMPLE_ALIASED]
     largest = {name: float(shares.values.max()) for name, shares in table.items() if len(shares)}
     if not largest:
-        yield aliased_samples.not_examined("no list or deque of samples was looked at twice")
+        yield aliased_samples.not_examined("no list or deque of samples was read twice")
         return
     aliased = sorted(
         (name for name, share in largest.items() if share >= min_share), key=largest.__getitem__
@@ -71,8 +70,8 @@ def aliased_samples(
     shares = table[name]
     onset = int(min(table[each].steps[table[each].values >= min_share][0] for each in aliased))
     yield aliased_samples.finding(
-        f"{percent(largest[name])} of the last elements of {_names(aliased)} share their array with"
-        " others, and it is overwritten while it is stored: they show its latest content",
+        f"{percent(largest[name])} of the last elements of {_names(aliased)} share an array that"
+        " is overwritten after it is stored: they all show its latest content",
         confidence=Confidence.CERTAIN,
         onset=onset,
         evidence=(

@@ -18,7 +18,7 @@ _CONTEXT = 20  # steps before the first zero that the evidence shows
 
 @exception
 def zero_loss(facts: Facts, owner: str, norm: Series, count: int, limit: float) -> str | None:
-    """A loss that was trained down to 0 leaves nothing to learn."""
+    """The loss has reached 0, so there is nothing left to learn."""
     if count == len(norm) or LOSS not in facts.run or owner not in facts.run[LOSS]:
         return None
     loss = facts.run[LOSS][owner]
@@ -45,12 +45,11 @@ def all_zero_gradients(
 
     ## What it does
     Reports optimizers whose total gradient norm is exactly 0 on the last steps, and since when.
-    Zeros that are followed by other gradients are noted only: a batch may have had nothing to learn
-    from.
+    Zeros followed by nonzero gradients are only noted: single batches may hold nothing to learn.
 
     ## Why it matters
-    A zero gradient does not come back by itself: the weights stay as they are (except for weight
-    decay), so the next gradient is zero as well. All further training is wasted.
+    A zero gradient does not recover by itself: the weights do not change (except by weight decay),
+    so the next gradient is zero as well. All further training is wasted.
 
     ## Example
     ```python
@@ -67,7 +66,7 @@ def all_zero_gradients(
     ## When it is wrong
     Losses with a flat bottom above 0: an absolute error of a single number at the median of the
     targets, or a satisfied margin loss to which a constant is added. Half-precision gradients can
-    also be rounded to 0 although the network is sound; a `GradScaler` prevents that.
+    also underflow to 0 in a sound network; a `GradScaler` prevents that.
 
     ## How to confirm
     - Walk back from the loss: call `retain_grad()` on the output of each layer for one batch; the

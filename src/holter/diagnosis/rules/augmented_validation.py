@@ -21,7 +21,7 @@ from holter.record.signals import (
 
 @exception
 def random_task(facts: Facts, differing: str, _: float) -> str | None:
-    """Targets that are absent, change too or are shaped like inputs make random inputs the task."""
+    """The inputs are random by design: targets are absent, also change, or have the input shape."""
     targets = measured(facts.run, REFETCH_TARGETS, "valid")
     if targets is None:
         return f"{differing}, and they have no targets"
@@ -34,7 +34,7 @@ def random_task(facts: Facts, differing: str, _: float) -> str | None:
 
 @exception
 def drawn_again(facts: Facts, differing: str, min_nearer: float) -> str | None:
-    """Samples that are no versions of one another are generated, and every draw is a fair test."""
+    """The samples are generated, not versions of one another, so every draw is a fair test."""
     nearer = measured(facts.run, REFETCH_NEARER, "valid")
     if nearer is not None and nearer >= min_nearer:
         return None
@@ -51,21 +51,21 @@ def drawn_again(facts: Facts, differing: str, min_nearer: float) -> str | None:
 def augmented_validation(
     facts: Facts,
     *,
-    min_nearer: Annotated[float, "share that is nearer to itself than to its class"] = 0.9,
+    min_nearer: Annotated[float, "share nearer to their own version than to others"] = 0.9,
     min_samples: Annotated[int, "samples that must differ"] = 8,
 ) -> Iterator[Verdict]:
     """Validation samples are augmented at random.
 
     ## What it does
-    Reads the experiment augmentation of preflight, which fetches the same validation samples twice.
-    It reports when inputs differ, targets do not, and the two are versions of one sample. It is a
-    hint if every sample has a class of its own, or if inputs differ even with the same random
+    Uses the preflight experiment `augmentation`, which fetches the same validation samples twice.
+    It reports inputs that differ while their targets do not, if the two are versions of one sample.
+    It is a hint if every sample has its own class, or if inputs differ even with the same random
     numbers.
 
     ## Why it matters
-    Validation then measures harder samples than those of use, and another draw of them each time.
-    Its loss is too high and noisy, and hides small improvements. A common reason is `random_split`:
-    both parts share one data set and its transform.
+    Validation then measures samples that are harder than real ones, and draws them again each time.
+    Its loss is too high and too noisy to show small improvements. A common reason is
+    `random_split`: both splits share one data set and its transform.
 
     ## Example
     ```python
@@ -79,8 +79,8 @@ def augmented_validation(
     noise in training only.
 
     ## When it is wrong
-    Validation is augmented on purpose, to average over several versions of a sample, or the task is
-    noisy by nature and noise is added when a sample is read.
+    Test-time augmentation that averages over several versions of a sample, or a task that is noisy
+    by design and adds noise when a sample is read.
 
     ## How to confirm
     - Fetch one sample twice, `valid_set[0][0]` and again, and show both.

@@ -25,14 +25,14 @@ def batch_axis_softmax(
 
     ## What it does
     Reads the autograd graph of the loss. It reports a `softmax` or `log_softmax` over axis 0 of a
-    matrix of samples and classes, or of images, if it is the last step of the model, or lies
-    between the model and the loss, also in a Dice term. Square matrices, as of a contrastive loss,
-    and targets that choose among the rows, as in ranking, are left out.
+    (samples, classes) matrix, or of images, if it is the last operation of the model or lies
+    between the model and the loss, also in a Dice term. Square matrices, as in a contrastive loss,
+    and targets that index the rows, as in ranking, are excluded.
 
     ## Why it matters
     The probabilities of one class add up to 1 over the batch, so samples compete with each other
-    for each class. The loss falls a little, and what one sample is predicted to be depends on the
-    others of its batch: the model is of no use for single samples.
+    for each class. The loss falls a little, and the prediction for a sample depends on the rest of
+    its batch: the model is useless for single samples.
 
     ## Example
     ```python
@@ -45,8 +45,8 @@ def batch_axis_softmax(
     `F.cross_entropy`.
 
     ## When it is wrong
-    The rows are parts of one sample, such as the instances of a bag, and are weighed against each
-    other on purpose, once for each column.
+    The rows are parts of one sample, such as the instances of a bag, and are weighted against each
+    other on purpose, column by column.
 
     ## How to confirm
     - Print `probabilities.sum(1)`: it should be 1 for every sample.

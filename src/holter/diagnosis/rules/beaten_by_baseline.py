@@ -37,7 +37,7 @@ def _scores(compared: Comparison) -> str:
 
 @exception
 def better_before(facts: Facts, compared: Comparison) -> str | None:
-    """A validation of the script was far better: the weights at the end are not those it uses."""
+    """An earlier validation was far better: the script does not use the final weights."""
     curves = facts.validation
     if isinstance(curves, str):
         return None
@@ -57,7 +57,7 @@ def better_before(facts: Facts, compared: Comparison) -> str | None:
 
 @exception
 def still_falling(facts: Facts, _: Comparison) -> str | None:
-    """The run ended while its loss fell steeply."""
+    """The run ended while its loss was falling steeply."""
     curve = facts.curve
     if isinstance(curve, str) or not len(curve.part(0.65, 0.75)) or not len(curve.part(0.9)):
         return None
@@ -69,7 +69,7 @@ def still_falling(facts: Facts, _: Comparison) -> str | None:
 
 @exception
 def mostly_frozen(facts: Facts, _: Comparison) -> str | None:
-    """Most layers are frozen on purpose: the features that they give are not learned."""
+    """Most layers are frozen on purpose, so their features are not learned."""
     weights = [each for each in facts.parameters if each.in_model]
     frozen = [each for each in weights if not each.trainable and each.since == 0]
     if not frozen or len(frozen) < _HALF * len(weights):
@@ -90,22 +90,21 @@ def beaten_by_baseline(
     *,
     min_rows: Annotated[int, "held-out rows needed"] = 100,
     min_steps: Annotated[int, "steps of training needed"] = 50,
-    min_gain: Annotated[float, "score of the simple model above a constant prediction"] = 0.1,
-    max_share: Annotated[float, "share of that gain that the network has"] = 0.5,
-    sure_share: Annotated[float, "the same that makes it likely"] = 0.3,
-    max_log_chance: Annotated[float, "log10 of the chance that it is not worse"] = -4.0,
+    min_gain: Annotated[float, "gain of the simple model over a constant prediction"] = 0.1,
+    max_share: Annotated[float, "share of that gain that the network reaches"] = 0.5,
+    sure_share: Annotated[float, "share of the gain for a likely finding"] = 0.3,
+    max_log_chance: Annotated[float, "log10 of the p-value"] = -4.0,
 ) -> Iterator[Verdict]:
     """A simple model is far better than the network on the same held-out rows.
 
     ## What it does
-    Compares the network with ridge regression, nearest neighbours and counts of tokens, which are
-    fitted to at most 1,200 training rows as the network is given them, on held-out rows. It reports
-    if the network has less than half of what the best of them gains over a constant prediction, in
-    every metric, and a paired test excludes chance.
+    Fits ridge regression, nearest neighbours and token counts to at most 1,200 training rows, as
+    the network receives them, and compares them with the network on held-out rows. It reports a
+    network whose gain over a constant prediction is less than half of the gain of the best of them,
+    in every metric, if a paired test excludes chance.
 
     ## Why it matters
-    The inputs hold what is needed, and the network does not learn it: a loss that falls is no
-    success then.
+    The inputs contain the information, and the network does not learn it, even if its loss falls.
 
     ## Example
     ```python
@@ -114,13 +113,13 @@ def beaten_by_baseline(
     ```
 
     ## What to do
-    Look for what loses information on the way: a normalisation of each sample by itself, a wrong
-    axis, a narrow layer, a strong penalty, a learning rate far from a good one. Fit the network to
-    200 rows without regularisation; if that fails as well, remove layers until it succeeds.
+    Look for what loses information: normalisation per sample, a wrong axis, a narrow layer, a
+    strong penalty, a learning rate that is far off. Fit the network to 200 rows without
+    regularisation; if that fails as well, remove layers until it succeeds.
 
     ## When it is wrong
-    A network that has to do without some of its inputs, is made small or noisy on purpose, or is
-    scored here in another way than the script does.
+    A network that must ignore some of its inputs, that is small or noisy on purpose, or that the
+    script scores differently.
 
     ## How to confirm
     - `holter try overfit-batch SCRIPT`: can the network memorise one batch?
@@ -128,7 +127,7 @@ def beaten_by_baseline(
     """
     compared = facts.comparison
     if compared is None:
-        otherwise = "`holter run` fits simple models when the script has ended; that was not done"
+        otherwise = "`holter run` fits simple models after the script has ended; this was not done"
         why = why_absent(facts.run, BASELINE_SCORE, otherwise)
         yield beaten_by_baseline.not_examined(why)
         return
@@ -155,6 +154,6 @@ def beaten_by_baseline(
         confidence=Confidence.LIKELY if compared.share < sure_share else Confidence.HINT,
         onset=0,
         evidence=(Evidence(BASELINE_SCORE, (0, 0), scores, compared.name),),
-        fix="find what loses the information between the inputs and the output: compare the"
-        " network layer by layer with `nn.Linear(inputs, outputs)`, trained with the same loop",
+        fix="find the layer that loses the information: compare the network layer by layer with"
+        " `nn.Linear(inputs, outputs)`, trained with the same loop",
     )

@@ -23,7 +23,7 @@ from holter.record.signals import (
 
 @exception
 def equal_targets(facts: Facts, function: str) -> str | None:
-    """All targets are equal, so comparing a prediction with another one's target is the same."""
+    """All targets are equal, so pairing a prediction with the wrong target makes no difference."""
     if last(facts, TARGET_STD, function) != 0:
         return None
     return f"{function} broadcasts predictions and targets, and all targets are equal"
@@ -40,22 +40,19 @@ def broadcast_loss(
     *,
     min_steps: Annotated[int, "sampled steps needed"] = 3,
     min_share: Annotated[float, "share of the steps that broadcast; a last batch may differ"] = 0.9,
-    max_spread: Annotated[
-        float, "spread of predictions of several units, over that of targets"
-    ] = 0.2,
+    max_spread: Annotated[float, "standard deviation of predictions over that of targets"] = 0.2,
 ) -> Iterator[Verdict]:
     """Predictions and targets have different shapes, so the loss compares every pair of them.
 
     ## What it does
-    Reads the shapes that an elementwise loss such as `F.mse_loss` is given, and those of
-    differences in a loss written by hand, and reports if they are broadcast: (N,) against (N, 1)
-    becomes (N, N). Predictions of several units, and those of a loss written by hand, may be
-    compared pairwise on purpose, as in distributional reinforcement learning: it reports these if
-    they barely differ between samples.
+    Checks the input shapes of elementwise losses such as `F.mse_loss`, and of differences in a
+    hand-written loss, and reports broadcasting: (N,) against (N, 1) becomes (N, N). Multi-output
+    predictions and hand-written losses may compare all pairs on purpose, as in distributional
+    reinforcement learning: they are reported only if predictions barely differ between samples.
 
     ## Why it matters
-    The best prediction for all targets at once is their mean. The model learns that and nothing
-    else; the loss falls initially and then looks like that of a hard task.
+    The best prediction for all targets at once is their mean, and that is all the model learns. The
+    loss falls initially and then looks like that of a hard task.
 
     ## Example
     ```python
@@ -68,8 +65,8 @@ def broadcast_loss(
     `assert prediction.shape == target.shape`.
 
     ## When it is wrong
-    Single numbers are compared pairwise on purpose, as in a loss on ranks. One target for several
-    predictions, as in an ensemble, is not counted as broadcasting.
+    All pairs are compared on purpose, as in a ranking loss. One target for several predictions, as
+    in an ensemble, does not count as broadcasting.
 
     ## How to confirm
     - Print both shapes before the loss.

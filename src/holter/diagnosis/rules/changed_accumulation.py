@@ -30,13 +30,12 @@ def changed_accumulation(
     """The number of batches per step changes, and the training fails there.
 
     ## What it does
-    Counts `backward()` calls per step. Reports a failure within a few steps after the number
-    changed, if gradients grew with it. A replay tries the failing steps with as many batches as
-    before.
+    Counts `backward()` calls per step. Reports a failure within a few steps after that number
+    changed, if gradients grew with it. A replay repeats the failing steps with the previous number.
 
     ## Why it matters
     The gradient is a sum over the batches of a step. If the loss is not divided by their number,
-    more batches make larger steps, as a higher learning rate does.
+    more batches mean larger steps, like a higher learning rate.
 
     ## Example
     ```python
@@ -71,7 +70,7 @@ def changed_accumulation(
     if not near or failing is None:
         yield changed_accumulation.harmless(
             f"the number of backward() calls per step changes from {before:g} to {after:g} at step"
-            f" {next(iter(changes))}, and nothing fails there"
+            f" {next(iter(changes))}, without a failure there"
         )
         return
     step = near[-1]
@@ -83,7 +82,7 @@ def changed_accumulation(
         return
     tried = None if replay is None else _tried(replay)
     if tried is False:
-        yield changed_accumulation.clear("as many batches per step as before did not cure it")
+        yield changed_accumulation.clear("the previous number of batches per step did not cure it")
         return
     growth = _growth(facts, step, failing)
     if tried is None and (growth is None or growth < min_growth):
@@ -94,7 +93,7 @@ def changed_accumulation(
         )
         return
     grown = f", and gradients grow {number(growth)} times" if growth is not None else ""
-    cured = "; with the earlier number it does not fail" if tried else ""
+    cured = "; with the previous number it does not fail" if tried else ""
     yield changed_accumulation.finding(
         f"the failure of step {failing} follows a change in the number of batches per step, from"
         f" {before:g} to {after:g} at step {step}{grown}{cured}",

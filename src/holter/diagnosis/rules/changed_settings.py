@@ -24,10 +24,11 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     `holter try replay` holds each number that the script gives to its steps at the value it had
     when the window began: a temperature, a loss weight, the rate of an inner loop. Reports the
-    numbers with which the failure is gone, the batches and the learning rate being the same.
+    numbers that prevent the failure when held, with the same batches and learning rate.
 
     ## Why it matters
-    Another batch or a smaller learning rate only postpones such a failure: the number moves on.
+    A different batch or a smaller learning rate only postpones such a failure, because the number
+    keeps changing.
 
     ## Example
     ```python
@@ -39,10 +40,10 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
     Bound the schedule of the named number, or change it more slowly.
 
     ## When it is wrong
-    The number picks the data of a step, and the data is to blame.
+    The number selects the data of a step, and the data is the cause.
 
     ## How to confirm
-    - Keep the number constant from the step that the finding names on.
+    - Keep the number constant from the reported step on.
     """
     replay = replayed(facts.run)
     if replay is None or not replay.is_reproduced:

@@ -15,7 +15,7 @@ from holter.record.signals import STREAM_COLLAPSED
 
 @exception
 def coded_inputs(stream: Stream, measured: str) -> str | None:
-    """Inputs made of few different numbers, such as one category, are equal by nature."""
+    """Inputs with few distinct values, such as one category, are often equal."""
     return f"{measured}; the inputs are codes" if stream.is_coded else None
 
 
@@ -38,8 +38,8 @@ def collapsed_batch(
     them are equal in most batches.
 
     ## Why it matters
-    A batch of equal samples has the information of one. With their own labels, the labels of all
-    but one sample belong to other inputs, and nothing can be learned.
+    A batch of equal samples carries the information of one sample. If their labels differ, all but
+    one label belong to other inputs, and nothing can be learned.
 
     ## Example
     ```python
@@ -48,11 +48,11 @@ def collapsed_batch(
     ```
 
     ## What to do
-    Check `collate_fn` and the buffers that `__getitem__` returns: samples that share one buffer are
-    all what was written to it last. Return a copy.
+    Check `collate_fn` and the buffers that `__getitem__` returns: samples that share one buffer all
+    show what was written to it last. Return a copy.
 
     ## When it is wrong
-    A batch that shows one sample several times on purpose, without augmentation.
+    A batch that repeats one sample on purpose, without augmentation.
 
     ## How to confirm
     - Print `(x == x[:1]).all()` for a batch `x` of the loader.

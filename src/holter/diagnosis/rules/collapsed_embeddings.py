@@ -11,10 +11,7 @@ from holter.diagnosis.wording import number
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import RESPONSE_SPREAD
 
-_FIX = (
-    "stop the gradient of one branch with `detach()`, or add negative samples or a term that keeps"
-    " the variance of the embeddings up"
-)
+_FIX = "stop the gradient of one branch with `detach()`, or add negative samples or a variance term"
 _FIX_LATENT = "multiply the divergence by a weight that rises slowly from 0 to at most 1"
 
 
@@ -37,16 +34,15 @@ def collapsed_embeddings(
     """A model returns almost the same embedding for every sample.
 
     ## What it does
-    Measures how much the outputs of a model, or of a part that the script calls by itself, vary
-    between the samples of a batch. It reports outputs of several units whose standard deviation
-    falls to a small share of its initial value and of their size, and a mean and a log-variance
-    that both end near 0, the prior. Runs whose loss is better than that of the best constant
-    prediction are left alone.
+    Measures how much the outputs of a model, or of a part that the script calls separately, vary
+    between the samples of a batch. It reports multi-unit outputs whose standard deviation falls to
+    a small share of its initial value and of their size, and a mean and log-variance that both end
+    near 0, the prior. It does not report runs whose loss beats the best constant prediction.
 
     ## Why it matters
-    A constant embedding holds nothing about the sample. Losses that only pull samples together
-    (SimSiam without `detach`, pairs without negatives) are lowest there, so that the loss looks
-    excellent.
+    A constant embedding carries no information about the sample. Losses that only pull samples
+    together (SimSiam without `detach`, pairs without negatives) have their minimum there, so the
+    loss looks excellent.
 
     ## Example
     ```python
@@ -56,8 +52,8 @@ def collapsed_embeddings(
 
     ## What to do
     Stop the gradient of one branch (`detach()`), use a predictor or a momentum encoder, add
-    negative samples, or a term that keeps the variance up (VICReg, Barlow Twins). In an
-    autoencoder, lower the weight of the divergence or raise it slowly from 0.
+    negative samples, or a variance term (VICReg, Barlow Twins). In an autoencoder, lower the weight
+    of the divergence or raise it slowly from 0.
 
     ## When it is wrong
     Outputs that are meant to become alike, such as those of an adversary that has to lose.
@@ -67,7 +63,7 @@ def collapsed_embeddings(
     """
     judged = [response for response in facts.responses if response.units >= min_units]
     if not judged or facts.run.steps < min_steps:
-        yield collapsed_embeddings.not_examined("too few readings of outputs of several units")
+        yield collapsed_embeddings.not_examined("too few readings of multi-unit outputs")
         return
     collapsed = [
         response
@@ -82,7 +78,7 @@ def collapsed_embeddings(
         yield collapsed_embeddings.clear(f"{least.owner}: {_says(least)}")
         return
     first = collapsed[0]
-    measured = f"{first.owner} returns almost the same for every sample: {_says(first)}"
+    measured = f"{first.owner} returns almost the same embedding for every sample: {_says(first)}"
     chance = facts.chance
     if not isinstance(chance, str) and chance.standing is Standing.BETTER:
         yield collapsed_embeddings.harmless(f"{measured}, but {facts.run_outcome.says}")

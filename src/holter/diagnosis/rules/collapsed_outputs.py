@@ -27,13 +27,13 @@ def collapsed_outputs(
     """A generator returns almost the same output for every input.
 
     ## What it does
-    Compares the spread of one model's outputs between samples with that of the real samples that
-    another model of the training is given. It reports a far smaller spread although the inputs of
-    the generator vary. The other model has to be given the outputs themselves at some steps.
+    Compares the standard deviation between samples of a model's outputs with that of the real
+    samples that a second model receives. It reports a far smaller one although the inputs of the
+    generator vary. At some steps the second model must receive those outputs themselves.
 
     ## Why it matters
-    The generator has found one sample that its adversary accepts, and returns that alone (mode
-    collapse). The losses of both may look balanced.
+    The generator returns only the one sample that its adversary accepts (mode collapse). The losses
+    of both may look balanced.
 
     ## Example
     ```python
@@ -43,14 +43,14 @@ def collapsed_outputs(
 
     ## What to do
     Train the adversary more (a higher learning rate, more steps), penalise its gradients, compare
-    samples within a batch, or use a Wasserstein loss. Check that the generator is given other noise
+    samples within a batch, or use a Wasserstein loss. Check that the generator receives new noise
     in every call.
 
     ## When it is wrong
-    A generator whose samples are meant to be alike, beside a model that is given other data.
+    A generator whose samples are meant to be alike, next to a model that receives other data.
 
     ## How to confirm
-    - Print `generator(z).std(0)` for a batch of noise, beside `real.std(0)`.
+    - Compare `generator(z).std(0)` for a batch of noise with `real.std(0)`.
     """
     if facts.run.steps < min_steps or len(facts.run.meta.model) < 2:
         yield collapsed_outputs.not_examined(
@@ -76,13 +76,13 @@ def collapsed_outputs(
     ]
     if not pairs:
         yield collapsed_outputs.not_examined(
-            "no model's output is given to another model that also gets other samples"
+            "no model receives both the output of another model and other samples"
         )
         return
     made, judge = min(pairs, key=lambda pair: pair[0].final / pair[1].given)
     measured = (
         f"the outputs of {made.owner} vary between samples by {number(made.final)},"
-        f" {percent(made.final / judge.given)} of what {judge.owner} is given"
+        f" {percent(made.final / judge.given)} of the spread of other inputs of {judge.owner}"
         f" ({number(judge.given)})"
     )
     if made.final >= share * judge.given or not made.given > 0:

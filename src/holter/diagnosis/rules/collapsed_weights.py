@@ -21,19 +21,19 @@ def collapsed_weights(
     facts: Facts,
     *,
     ratio: Annotated[float, "median weight norm at the end over the initial one"] = 0.1,
-    strong: Annotated[float, "share of a weight per step that makes a decay strong"] = 0.01,
+    strong: Annotated[float, "decay per step, as a share of a weight, that is strong"] = 0.01,
     strong_ratio: Annotated[float, "the same ratio under a strong decay"] = 0.5,
-    violent: Annotated[float, "share of a weight per step that makes a decay violent"] = 0.1,
-    violent_ratio: Annotated[float, "the same ratio under a violent decay"] = 0.9,
+    violent: Annotated[float, "decay per step, as a share of a weight, that is extreme"] = 0.1,
+    violent_ratio: Annotated[float, "the same ratio under an extreme decay"] = 0.9,
     min_fall: Annotated[float, "fall of the loss, as a share, that excuses a strong decay"] = 0.3,
 ) -> Iterator[Verdict]:
     """Weight norms shrink towards zero.
 
     ## What it does
     Compares the norm of each weight matrix at the end with its initial norm, and takes the median
-    over the matrices. It reports a collapse if the loss went badly. The stronger the weight decay
-    (times the learning rate or, in Adam, relative to the gradient that it is added to), the less
-    the norms need to shrink.
+    over the matrices. It reports a collapse if the training failed. With a strong weight decay
+    (times the learning rate or, in Adam, relative to the gradient it is added to), a smaller
+    shrinkage is enough.
 
     ## Why it matters
     Weight decay pulls every weight to zero at each step. If it is stronger than the gradient, the
@@ -50,8 +50,8 @@ def collapsed_weights(
     Adam, whose penalty is added to the gradient. A penalty in the loss has the same effect.
 
     ## When it is wrong
-    Weights followed by a normalisation have no scale of their own and may shrink without damage;
-    a training that is bad for another reason may have such weights. Pruning shrinks by design.
+    Weights before a normalisation layer are scale-invariant and may shrink without damage; training
+    may fail for another reason. Pruning shrinks by design.
 
     ## How to confirm
     - Repeat 100 steps with `weight_decay=0`: the norms should stay, and the loss fall.

@@ -23,20 +23,22 @@ Steps = npt.NDArray[np.int64]
 def collapsing_loss_scale(
     facts: Facts,
     *,
-    settled_after: Annotated[int, "steps without a skip that end the search for a scale"] = 20,
-    min_halvings: Annotated[int, "halvings after the search that make a collapse"] = 5,
-    min_skips: Annotated[int, "skipped steps that make a collapse"] = 5,
+    settled_after: Annotated[
+        int, "steps without a skip after which the search for a scale is over"
+    ] = 20,
+    min_halvings: Annotated[int, "halvings after the search that count as a collapse"] = 5,
+    min_skips: Annotated[int, "skipped steps that count as a collapse"] = 5,
 ) -> Iterator[Verdict]:
     """The loss scale of AMP falls and does not recover.
 
     ## What it does
-    Follows the scale of GradScaler, which begins high and halves until gradients fit: that search
-    is normal. The scale has collapsed if it falls by several halvings after the search, or ends
-    below 1: then gradients do not fit into float16 even without a scale.
+    Tracks the scale of GradScaler, which starts high and is halved until gradients fit: this search
+    is normal. The scale has collapsed if it is halved several more times after the search, or ends
+    below 1: gradients then do not fit into float16 even without a scale.
 
     ## Why it matters
-    Each halving is a step that was skipped. At small scales, small gradients underflow to 0. A
-    scale near 0 means that every step overflows: training has stopped, without any error message.
+    Each halving is a skipped step. At small scales, small gradients underflow to 0. A scale near 0
+    means that every step overflows: training has stopped without an error message.
 
     ## Example
     ```python
@@ -50,8 +52,8 @@ def collapsing_loss_scale(
     range of float32 and needs no scaler. If the loss grew before, fix that first.
 
     ## When it is wrong
-    If the growth interval is longer than the run, the scale can only fall; single large gradients
-    far apart then add up.
+    If the growth interval is longer than the run, the scale can only fall, and isolated large
+    gradients add up.
 
     ## How to confirm
     - Repeat 100 steps in bfloat16 or float32: a sound training continues as before.
@@ -92,8 +94,8 @@ def collapsing_loss_scale(
             Evidence(AMP_SCALE, window, f"{highest:.3g} to {last:.3g}"),
             Evidence(AMP_SKIPPED, window, f"{late} of {len(after) or len(values)} steps"),
         ),
-        fix='use `torch.autocast("cuda", dtype=torch.bfloat16)` without GradScaler, or keep in'
-        " float32 what overflows",
+        fix='use `torch.autocast("cuda", dtype=torch.bfloat16)` without GradScaler, or keep what '
+        "overflows in float32",
     )
 
 

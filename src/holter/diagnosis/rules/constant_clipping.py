@@ -1,4 +1,4 @@
-"""Clipping leaves so little of the gradients that the model hardly learns."""
+"""Clipping shrinks the gradients so much that the model hardly learns."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,20 +29,20 @@ def constant_clipping(
     facts: Facts,
     *,
     min_steps: Annotated[int, "clipped steps needed"] = 50,
-    max_coefficient: Annotated[float, "median share of the gradient that clipping leaves"] = 0.05,
-    max_update: Annotated[float, "median relative update per step that is small"] = 1e-3,
+    max_coefficient: Annotated[float, "median clipping coefficient"] = 0.05,
+    max_update: Annotated[float, "median relative update per step that counts as small"] = 1e-3,
     min_fall: Annotated[float, "fall of the loss, as a share, that counts as learning"] = 0.1,
 ) -> Iterator[Verdict]:
-    """Clipping leaves so little of the gradients that the model hardly learns.
+    """Clipping shrinks the gradients so much that the model hardly learns.
 
     ## What it does
-    Looks at the last 200 clipped steps of an optimizer whose steps follow the size of the gradients
+    Looks at the last 200 clipped steps of an optimizer whose step size depends on the gradient norm
     (SGD, not Adam). Clipping nearly every step is a common recipe and only noted; it is reported if
-    little of the gradients is left, updates are small, and the loss hardly fell.
+    clipping leaves a small fraction of the gradients, updates are small, and the loss hardly fell.
 
     ## Why it matters
-    With SGD a coefficient of 0.01 is a learning rate 100 times smaller than the one that was set.
-    Training then looks like a model that cannot learn.
+    With SGD, a clipping coefficient of 0.01 means a learning rate 100 times smaller than the
+    configured one. Training then looks like a model that cannot learn.
 
     ## Example
     ```python
@@ -55,8 +55,8 @@ def constant_clipping(
     outliers only. Or keep it and raise the learning rate by the same factor.
 
     ## When it is wrong
-    When the loss is flat for another reason. Gradients normalised by design (a limit far below
-    every norm, with a learning rate made for it) look the same while a training makes no progress.
+    The loss is flat for another reason. Deliberately normalised gradients (a limit far below every
+    norm, with a matching learning rate) look the same when training makes no progress.
 
     ## How to confirm
     - Set the limit to the median of the norms before clipping and repeat the first 100 steps: the
@@ -81,14 +81,14 @@ def constant_clipping(
             yield constant_clipping.normal(f"{clipping}: {_effect(facts, clipping, follows)}")
         yield constant_clipping.clear(str(clipping))
     elif loss is None or fall is None:
-        yield constant_clipping.not_examined(f"{clipping}; whether the loss falls is unknown")
+        yield constant_clipping.not_examined(f"{clipping}; it is unknown whether the loss falls")
     elif (fall >= min_fall and not _is_above_constant(facts)) or not is_small:
         moved = "" if update is None else f", the median relative update is {update:.1g}"
         yield constant_clipping.harmless(f"{clipping}; the loss fell by {percent(fall)}{moved}")
     else:
         yield constant_clipping.finding(
-            f"{clipping}: SGD trains at {clipping.coefficient:.2g} of its learning rate, and the"
-            f" loss fell by {percent(max(fall, 0))}",
+            f"{clipping}: SGD trains at {clipping.coefficient:.2g} times its learning rate, and"
+            f" the loss fell by {percent(max(fall, 0))}",
             confidence=Confidence.LIKELY if update is not None else Confidence.HINT,
             onset=int(series.steps[kept][0]),
             evidence=(
@@ -143,7 +143,7 @@ def _measure(facts: Facts, steps: np.ndarray, coefficients: np.ndarray) -> _Clip
 
 def _effect(facts: Facts, clipping: _Clipping, follows: bool) -> str:
     if not follows:
-        return "a common recipe; Adam divides the coefficient out, so updates are as large"
+        return "a common recipe; Adam divides the coefficient out, so the update size is unchanged"
     if not facts.rates:
         return f"a common recipe; it multiplies the learning rate by {clipping.coefficient:.2g}"
     rate = float(facts.rates[0].values[-1])

@@ -43,7 +43,7 @@ class ConstantColumns:
 
 @exception
 def flattened_image(columns: ConstantColumns, max_columns: int, max_share: float) -> str | None:
-    """The border of flattened images, and some of many hundreds of columns, never change."""
+    """Border pixels of flattened images, or a few of many hundreds of columns, are constant."""
     total, constant = len(columns.values), len(columns.places)
     if total <= max_columns and (total < _IMAGE or constant <= max_share * total):
         return None
@@ -58,12 +58,12 @@ def bias_column(columns: ConstantColumns, _: int, __: float) -> str | None:
 
 @exception
 def sparse_columns(columns: ConstantColumns, _: int, __: float) -> str | None:
-    """Among counts and one-hot categories, a column of zeros is one that is rarely set."""
+    """Among counts and one-hot categories, a column of zeros is a category that rarely occurs."""
     others = columns.zeros
     is_sparse = not len(others) or np.median(others) > _SPARSE or (columns.values == 2).any()
     if not is_sparse or columns.at.any():
         return None
-    return f"{columns}; other columns are sparse, too"
+    return f"{columns}; other columns are also sparse"
 
 
 @rule(
@@ -86,9 +86,9 @@ def constant_features(
     columns with a single value.
 
     ## Why it matters
-    Such a column carries no information, although it may be meant to: a wrong index, a unit that
-    rounds everything to 0, a join without matches. If it varies in production, the weights that
-    belong to it were never trained.
+    Such a column carries no information. Often that is a mistake: a wrong index, a unit that rounds
+    everything to 0, or a join without matches. If it varies in production, its weights were never
+    trained.
 
     ## Example
     ```python
@@ -97,11 +97,10 @@ def constant_features(
     ```
 
     ## What to do
-    Inspect the code that computes the column. Drop the column if it is constant by nature.
+    Inspect the code that computes the column. Drop the column if it is always constant.
 
     ## When it is wrong
-    Rare features that happen to be absent from the samples that were read, and inputs that are
-    reserved for later.
+    Rare features that do not occur in the samples read, and inputs that are reserved for later.
 
     ## How to confirm
     - Print `x.std(0)` over the training set.
@@ -141,8 +140,8 @@ def constant_features(
                     "train",
                 ),
             ),
-            fix="inspect the code that computes these columns; drop them if they are constant by"
-            " nature",
+            fix="inspect the code that computes these columns; drop them if they are always"
+            " constant",
         )
 
 

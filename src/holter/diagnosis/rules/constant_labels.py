@@ -21,18 +21,18 @@ def constant_labels(
     facts: Facts,
     *,
     min_steps: Annotated[int, "sampled steps needed"] = 20,
-    min_units: Annotated[int, "outputs needed to distinguish guessing from knowing"] = 8,
+    min_units: Annotated[int, "outputs needed to distinguish guessing from learning"] = 8,
     max_accuracy: Annotated[float, "accuracy at the end, over that of guessing"] = 3.0,
 ) -> Iterator[Verdict]:
     """Every label is the same class, and the model does not predict it.
 
     ## What it does
-    Reports losses over classes whose labels are one class at every sampled step while the accuracy
-    stays at that of guessing.
+    Reports classification losses whose labels are a single class at every sampled step while the
+    accuracy stays at chance.
 
     ## Why it matters
-    A single label is the easiest task there is. A model that cannot learn it is given labels that
-    do not belong to its outputs: in a contrastive loss, the positive is not where the labels say.
+    A single label is the easiest possible task. If the model cannot learn it, the labels do not
+    match its outputs: in a contrastive loss, the positive is not where the labels say.
 
     ## Example
     ```python
@@ -41,12 +41,12 @@ def constant_labels(
     ```
 
     ## What to do
-    For pairs in a batch the positives are on the diagonal: use `torch.arange(len(batch))`. Zeros
-    are right where the positive is the first column of the logits. In a classification, check how
-    labels are read.
+    For in-batch pairs the positives are on the diagonal: use `torch.arange(len(batch))`. Labels of
+    0 are right only if the positive is the first column of the logits. In a classification, check
+    how labels are read.
 
     ## When it is wrong
-    A first phase of training whose accuracy has not risen yet.
+    An early phase of training in which the accuracy has not risen yet.
 
     ## How to confirm
     - Print `labels.unique()` over an epoch, and the argmax of a few rows of the outputs.

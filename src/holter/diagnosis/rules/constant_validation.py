@@ -52,7 +52,7 @@ def constant_validation(
     ## What it does
     Reports validation losses that are bit for bit equal on the last passes while the weights move,
     or, without readings of them, while the training loss falls. It is a hint if the values were
-    handed to `log()` and changed before: they may be the best loss so far; or if another call of
+    passed to `log()` and changed before: they may be the best loss so far; or if another call of
     the same function changes in the same evaluations: this one may measure a fixed baseline.
 
     ## Why it matters
@@ -72,9 +72,9 @@ def constant_validation(
     never updated.
 
     ## When it is wrong
-    A frozen reference, such as a teacher or the best checkpoint so far, that is evaluated beside
-    the model on purpose. A model whose output no longer depends on its weights, as after all its
-    units have died.
+    A frozen reference, such as a teacher or the best checkpoint so far, that is evaluated next to
+    the model on purpose. A model whose output no longer depends on its weights, for example because
+    all units died.
 
     ## How to confirm
     - Print `id(model)` and the norm of one weight in the training loop and in validation.
@@ -124,7 +124,7 @@ def _judge(
     movement = _movement(facts, first, last)
     if movement is not None and movement < min_movement:
         return constant_validation.clear(
-            f"the weights stand still as well: they moved by {movement:.1g} of their norm in"
+            f"the weights do not change either: they moved by {movement:.1g} of their norm in"
             f" {same} passes"
         )
     if abs(value) < max_remaining * abs(initial):
@@ -134,14 +134,14 @@ def _judge(
         )
     if movement is None and initial - level <= min_fall * abs(initial):
         return constant_validation.not_examined(
-            f"the validation loss{of(owner)} is the same on {same} passes, but no reading tells"
+            f"the validation loss{of(owner)} is the same on {same} passes, but it was not recorded"
             " whether the weights moved"
         )
     excuse = constant_validation.excused(facts, owner, loss)
     if excuse is not None:
         return excuse
     beside = _changes_beside(facts, owner, loss)
-    only = "; that of another call in the same evaluations changes" if beside else ""
+    only = "; that of another call in the same evaluation changes" if beside else ""
     return constant_validation.finding(
         f"the validation loss{of(owner)} is {value:.3g}, bit for bit the same, on"
         f" {'all' if throughout else 'the last'} {same} passes (steps {first} to {last}){only}",

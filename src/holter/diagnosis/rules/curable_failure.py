@@ -20,8 +20,8 @@ def curable_failure(
     ## What it does
 
     Compares repeats of the training, each under one change, with the unchanged training, at equal
-    steps and with several seeds. It names the smallest change with which the training learns. If a
-    rule for the implied cause exists, that rule is reported in place of this one.
+    steps and with several seeds. It names the smallest change that makes the training learn. If a
+    rule exists for that cause, it is reported instead of this one.
 
     ## Why it matters
 
@@ -36,12 +36,12 @@ def curable_failure(
 
     ## What to do
 
-    Make the change that is named in the script.
+    Make the named change in the script.
 
     ## When it is wrong
 
-    When two faults hide each other: one change alone does not help then, and pairs are only tried
-    if both help a little. When the training needs more steps than the trials made.
+    Two faults hide each other: no single change helps, and pairs are only tried if both help a
+    little. The training needs more steps than a trial has.
 
     ## How to confirm
 

@@ -25,12 +25,12 @@ def damaging_weight_edits(facts: Facts) -> Iterator[Verdict]:
     """The script writes to weights between steps, which makes the training fail.
 
     ## What it does
-    `holter try replay` repeats the failing window without what the script writes to weights between
-    its steps. Reports a failure that this cures, and neither another batch nor float32 does.
+    `holter try replay` repeats the failing window without the script's own writes to the weights
+    between steps. Reports a failure that this cures, if neither another batch nor float32 does.
 
     ## Why it matters
-    The optimizer knows nothing of such an edit: its moments belong to the weights before the edit.
-    A factor that is applied at every step grows without bounds.
+    The optimizer does not know about such an edit: its moments belong to the old weights. A factor
+    applied at every step compounds without bound.
 
     ## Example
     ```python
@@ -39,12 +39,12 @@ def damaging_weight_edits(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Check the statement that the evidence names: what it multiplies by, how often it runs, and
-    whether it belongs inside the loop.
+    Check the statement named in the evidence: what it multiplies by, how often it runs, and whether
+    it belongs inside the loop.
 
     ## When it is wrong
-    The edit is meant, and the rest of the training cannot bear it: a smaller learning rate after
-    an average is swapped in may be what is missing.
+    The edit is intended, and another setting does not fit it: for example, the learning rate is too
+    high after averaged weights are swapped in.
 
     ## How to confirm
     - Comment the statement out and train up to the failing step.
@@ -65,7 +65,7 @@ def damaging_weight_edits(facts: Facts) -> Iterator[Verdict]:
     cured, others = replay.cured_by(ChangeFamily.EDITS), replay.cured_by(*_OTHERS)
     if not cured or others:
         yield damaging_weight_edits.clear(
-            f"{listed(others)} cured it as well" if cured else "it fails without these edits, too"
+            f"{listed(others)} cured it as well" if cured else "it also fails without these edits"
         )
         return
     window = (replay.first, replay.failing)
@@ -77,7 +77,7 @@ def damaging_weight_edits(facts: Facts) -> Iterator[Verdict]:
     if birth is not None and birth.line:
         where = f" at {birth.where}: `{birth.line.strip()}`"
         guarded = replay.cured_by(ChangeFamily.GUARD)
-        fix = fix_of_birth(replay, birth) + ("" if guarded else "; or leave the statement out")
+        fix = fix_of_birth(replay, birth) + ("" if guarded else "; or remove the statement")
     yield damaging_weight_edits.finding(
         f"the script writes to {listed(list(replay.about.edited[:3]))}{where}; without that, the"
         f" failure of step {replay.failing}{since(replay)} does not happen",

@@ -1,4 +1,4 @@
-"""Some weights get gradients of exactly zero, step after step."""
+"""Some weights get gradients of exactly zero at every step."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -25,16 +25,16 @@ def dead_gradients(
     min_steps: Annotated[int, "steps with a gradient of zero needed"] = 20,
     last_share: Annotated[float, "share of the run, up to its end, that is examined"] = 0.5,
 ) -> Iterator[Verdict]:
-    """Some weights get gradients of exactly zero, step after step.
+    """Some weights get gradients of exactly zero at every step.
 
     ## What it does
     Reports weight matrices in an optimizer whose gradient is exactly zero on every recorded step in
-    the last part of the run while other parameters get gradients. It is likely if the loss went
-    badly, and a hint otherwise. Vectors are left out, because gradients of biases often cancel.
+    the last part of the run while other parameters get gradients. It is likely if the training
+    failed, and a hint otherwise. Vectors are left out, because gradients of biases often cancel.
 
     ## Why it matters
-    Such weights are not trained, although they are in the optimizer: units before a ReLU that never
-    fires, a value that a clamp holds at its bound, a factor that is always zero.
+    These weights are in the optimizer but are not trained: they feed a ReLU that never fires, a
+    clamp at its bound, or a factor that is always zero.
 
     ## Example
     ```python
@@ -47,8 +47,8 @@ def dead_gradients(
     clamp, a mask, a product with zero.
 
     ## When it is wrong
-    Losses multiplied by zero by design, so that all weights take part; experts or heads that this
-    data never uses; weights behind others that start at zero, within the first steps.
+    Losses multiplied by zero by design, so that all parameters get a gradient; experts or heads
+    that this data never uses; within the first steps, weights behind others that start at zero.
 
     ## How to confirm
     - Print the activations after the named layer for one batch: are they constant?

@@ -24,19 +24,19 @@ def dead_units(
     *,
     share: Annotated[float, "share of dead units in a layer"] = 0.7,
     whole: Annotated[float, "share from which the whole layer counts as dead"] = 0.95,
-    revived: Annotated[float, "fall of the share that shows that units come back"] = 0.1,
-    windows: Annotated[int, "last windows that all need the share"] = 2,
+    revived: Annotated[float, "fall of the share that shows that units recover"] = 0.1,
+    windows: Annotated[int, "last windows that all need this share"] = 2,
 ) -> Iterator[Verdict]:
     """Most units of a layer are zero for every input.
 
     ## What it does
-    Reads, behind each ReLU, module or function, the share of units that were zero for all samples
-    of a window of several steps. It reports a share that is high at the end and does not fall, if
-    the loss went badly. A layer that is dead as a whole is a hint even if the loss falls.
+    Measures, after each ReLU (module or function), the share of units that were zero for all
+    samples of a window of several steps. It reports a share that is high at the end and does not
+    fall, if the training failed. A completely dead layer is a hint even if the loss falls.
 
     ## Why it matters
     A unit that is zero for every input has no gradient, so it stays zero. If a whole layer dies,
-    nothing before it learns any more and the output is constant.
+    the layers before it stop learning and the output is constant.
 
     ## Example
     ```python
@@ -50,8 +50,8 @@ def dead_units(
     the inputs. LeakyReLU and GELU cannot die.
 
     ## When it is wrong
-    Large sparse networks work with many dead units. A window of few samples counts rare units as
-    dead.
+    Large sparse networks work with many dead units. In a window with few samples, units that fire
+    rarely count as dead.
 
     ## How to confirm
     - Count the units whose activation is zero over a whole validation pass.

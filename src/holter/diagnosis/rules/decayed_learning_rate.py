@@ -24,21 +24,22 @@ def decayed_learning_rate(
     facts: Facts,
     *,
     min_steps: Annotated[int, "steps needed"] = 60,
-    gone: Annotated[float, "share of its peak below which the rate is gone"] = 3e-3,
-    min_share: Annotated[float, "share of the run, at its end, with the rate gone"] = 0.3,
-    nothing: Annotated[float, "share of its peak at which the rate changes no weight"] = 1e-6,
-    tiny_update: Annotated[float, "relative update that hardly changes a loss"] = 1e-4,
+    gone: Annotated[float, "share of its peak below which the rate has vanished"] = 3e-3,
+    min_share: Annotated[float, "final share of the run with a vanished rate"] = 0.3,
+    nothing: Annotated[float, "share of its peak at which the rate has no effect"] = 1e-6,
+    tiny_update: Annotated[float, "relative update that hardly changes the loss"] = 1e-4,
 ) -> Iterator[Verdict]:
     """The learning rate decayed to almost nothing while the loss was still falling.
 
     ## What it does
     Looks for a learning rate that is a tiny share of its peak for the last part of the run. It
-    reports if the loss was falling when the rate came down to 10 % of its peak, and falls by less
-    than half of that per doubling of the steps once the rate is at 1 %. A rate of practically
-    nothing with a loss above half of its start is a hint.
+    reports it if the loss was falling when the rate reached 10 % of its peak, and falls by less
+    than half as much per doubling of the steps once the rate is at 1 %. A rate near zero with a
+    loss above half of its initial value is a hint.
 
     ## Why it matters
-    The run looks converged but has only stopped. More epochs cost time and change nothing.
+    The run looks converged, but only the learning rate stopped it. More epochs cost time and change
+    nothing.
 
     ## Example
     ```python
@@ -93,7 +94,7 @@ def decayed_learning_rate(
     if halt is None:
         yield decayed_learning_rate.harmless(
             f"the learning rate{of(rate.optimizer)} is below {percent(gone)} of its peak from step"
-            f" {since}; the loss was down by then, or still falls"
+            f" {since}; the loss was already low by then, or is still falling"
         )
         return
     update = median_update(facts, since, facts.run.steps - 1)

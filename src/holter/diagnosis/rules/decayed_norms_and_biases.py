@@ -1,4 +1,4 @@
-"""Weight decay shrinks the gains of normalising layers."""
+"""Weight decay shrinks the gains of normalisation layers."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -17,7 +17,7 @@ _FEWEST = 10  # sampled norms
 
 @exception
 def group_without_decay(facts: Facts, measured: str) -> str | None:
-    """A group without weight decay is where gains belong and where scripts put them."""
+    """The script already has a parameter group without weight decay for gains."""
     for group, decay in facts.run[WEIGHT_DECAY].items():
         if len(decay) and float(np.nanmax(decay.values)) <= 0:
             return f"{measured}; {group} has no weight decay"
@@ -37,12 +37,12 @@ def decayed_norms_and_biases(
     shrunk: Annotated[float, "share of its initial norm that is left of a gain"] = 0.5,
     min_part: Annotated[float, "part of the shrinking, as a logarithm, due to decay"] = 0.5,
 ) -> Iterator[Verdict]:
-    """Weight decay shrinks the gains of normalising layers.
+    """Weight decay shrinks the gains of normalisation layers.
 
     ## What it does
-    Looks at vectors named `weight`: the gains of normalising layers, which start at 1. It reports
-    if the median gain has shrunk, and learning rate times weight decay, summed over the run,
-    accounts for a good part of that.
+    Looks at vectors named `weight`: the gains of normalisation layers, which start at 1. It reports
+    a median gain that shrank, if learning rate times weight decay, summed over the run, explains
+    much of that.
 
     ## Why it matters
     Decay of gains and biases does not regularise: it scales signals towards zero, layer after
@@ -58,7 +58,7 @@ def decayed_norms_and_biases(
     Put parameters with one dimension (gains and biases) into a group with `weight_decay=0`.
 
     ## When it is wrong
-    Many recipes decay everything and work well: this is never more than a hint.
+    Many recipes decay all parameters and work well: the finding is always a hint.
 
     ## How to confirm
     - Print the mean of a gain before and after training, with and without decay.
@@ -66,7 +66,7 @@ def decayed_norms_and_biases(
     shapes = facts.run.meta.parameters
     gains = [name for name, (shape, _) in shapes.items() if _is_gain(name, shape)]
     if not gains:
-        yield decayed_norms_and_biases.clear("the model has no gains of normalising layers")
+        yield decayed_norms_and_biases.clear("the model has no gains of normalisation layers")
         return
     norms = facts.sample(WEIGHT_NORM, gains)
     if len(norms) < _FEWEST:

@@ -30,13 +30,13 @@ def discarded_gradients(
     """Most gradients are cleared before an optimizer uses them.
 
     ## What it does
-    Counts the backward passes whose gradients `zero_grad()` clears although no optimizer has
-    stepped since, and compares them with the batches that were read for the step. Several passes
-    over one batch, as in adversarial training, are not reported. Without a loader it is a hint.
+    Counts the backward passes whose gradients `zero_grad()` clears before any optimizer step, and
+    compares them with the batches read for the step. Several passes over one batch, as in
+    adversarial training, are not reported. Without a loader it is a hint.
 
     ## Why it matters
-    The batches are read and computed for nothing: only the last one before each step trains the
-    model. With one step an epoch a run of 20 epochs has 20 steps.
+    The computation is wasted: only the last batch before each step trains the model. With one step
+    per epoch, a run of 20 epochs has 20 steps.
 
     ## Example
     ```python
@@ -72,7 +72,7 @@ def discarded_gradients(
         else:
             share = lost / (lost + steps)
             yield discarded_gradients.finding(
-                f"{measured}: {percent(share)} of the gradients train nothing",
+                f"{measured}: {percent(share)} of the gradients are never used",
                 confidence=Confidence.HINT if batches is None else Confidence.CERTAIN,
                 onset=series.first,
                 evidence=(

@@ -1,4 +1,4 @@
-"""The source discards a result that a later statement needs."""
+"""The source discards a result that it needs later."""
 
 from collections.abc import Iterator
 
@@ -19,90 +19,89 @@ _MISTAKES = {
         "keep the state that the call returns: `out, {subject} = ...`",
     ),
     "unused scale": Mistake(
-        "`{code}` computes `{subject}`, which nothing uses: the values are not scaled",
+        "`{code}` computes `{subject}`, which is never used: the values are not scaled",
         "divide by it: `x = (x - mean) / std`",
         Confidence.HINT,
     ),
     "class weights in sampler": Mistake(
-        "`{code}` makes one weight for each sample that nothing uses; `WeightedRandomSampler` is"
-        " given what they were made of, one weight for each class",
-        "pass the weights of the samples: `WeightedRandomSampler({subject}, len({subject}))`",
+        "`{code}` computes one weight per sample that is never used; `WeightedRandomSampler`"
+        " receives the class weights instead",
+        "pass the sample weights: `WeightedRandomSampler({subject}, len({subject}))`",
     ),
     "unused split": Mistake(
-        "`{code}` sets apart `{subject}`, which nothing uses; the rows that are left out of it are"
-        " used",
-        "compute with `{subject}` what is to be computed without the rows that are held out",
+        "`{code}` creates `{subject}`, which is never used; only the remaining rows are used",
+        "use `{subject}` for everything that must not see the held-out rows",
     ),
     "same state twice": Mistake(
-        "`{code}` joins a state of `{subject}` with itself: the other direction is lost",
-        "join the last states of both directions: `torch.cat([{subject}[-2], {subject}[-1]], 1)`",
+        "`{code}` concatenates a state of `{subject}` with itself: the other direction is lost",
+        "concatenate the last states of both directions: `torch.cat([{subject}[-2],"
+        " {subject}[-1]], 1)`",
     ),
     "state of a lower layer": Mistake(
-        "`{code}` joins states of the first layer: `{subject}` has those of all layers, the last"
-        " one at the end",
-        "join those of the last layer: `torch.cat([{subject}[-2], {subject}[-1]], 1)`",
+        "`{code}` concatenates the states of the first layer: `{subject}` holds the states of all"
+        " layers, the last layer at the end",
+        "concatenate those of the last layer: `torch.cat([{subject}[-2], {subject}[-1]], 1)`",
     ),
     "same part twice": Mistake(
-        "`{code}` joins `{subject}` with itself: the other part, such as a skip connection, is"
-        " lost",
-        "join it with the other part: `torch.cat([{subject}, skip], dim=1)`",
+        "`{code}` concatenates `{subject}` with itself: the other part, such as a skip connection,"
+        " is lost",
+        "concatenate it with the other part: `torch.cat([{subject}, skip], dim=1)`",
     ),
     "ignored encoder": Mistake(
-        "`{code}`: only the shape of what `{subject}` returns is used, so that its input has no"
-        " effect on the output",
-        "use the state itself in place of zeros",
+        "`{code}`: only the shape of the output of `{subject}` is used, so its input has no effect"
+        " on the output",
+        "use the state itself instead of zeros",
     ),
     "repeated layer": Mistake(
-        "`{code}` repeats one object: all layers made of it share the weights of `{subject}`",
+        "`{code}` repeats one object: all these layers share the weights of `{subject}`",
         "build each layer: `nn.ModuleList([Block() for _ in range(n)])`",
     ),
     "unread positions": Mistake(
-        "`{code}`: nothing reads `{subject}`, so that the model does not know the order of its"
-        " inputs",
+        "`{code}`: `{subject}` is never used, so the model does not know the order of its inputs",
         "add it to the embeddings: `x = self.tok(ids) + self.{subject}(torch.arange(T))`",
     ),
     "unused helper": Mistake(
-        "`{code}` is never called: the data, or the weights, are used as they are",
+        "`{code}` is never called: the data, or the weights, are used unchanged",
         "call `{subject}` where its result is needed, or remove it",
         Confidence.HINT,
     ),
     "unused offset": Mistake(
-        "`{code}` counts on, and nothing is shifted by `{subject}`: indices of all parts refer to"
-        " the first one",
+        "`{code}` increments `{subject}`, but no index is shifted by it: the indices of all parts"
+        " refer to the first one",
         "add it to the indices: `edges + {subject}`",
     ),
     "cut generator": Mistake(
-        "`{code}`: `{subject}` was made without a graph, or is detached, and the optimizer of the"
-        " generator steps next: the generator gets no gradient",
-        "compute the loss of the generator with the graph: `-critic(generator(z)).mean()`",
+        "`{code}`: `{subject}` was computed without a graph, or is detached, before the"
+        " generator's optimizer steps: the generator gets no gradient",
+        "compute the generator's loss with the graph: `-critic(generator(z)).mean()`",
     ),
     "state not carried": Mistake(
-        "`{code}` discards the new state, so that each chunk begins with the same `{subject}`;"
-        " training hands it on",
+        "`{code}` discards the new state, so each chunk starts from the same `{subject}`; training"
+        " carries it over",
         "keep the state that the call returns: `logits, {subject} = ...`",
     ),
     "unread reset": Mistake(
-        "`{code}` hands on a state although nothing reads `{subject}`: a new sequence begins"
-        " with the state of another one",
-        "reset the state where a sequence begins: `h = None if {subject} else h.detach()`",
+        "`{code}` carries over a state, and `{subject}` is never used: a new sequence starts with"
+        " the state of another one",
+        "reset the state when a sequence starts: `h = None if {subject} else h.detach()`",
     ),
     "loss without graph": Mistake(
-        "`{code}` copies losses into a new tensor, which has no graph: the network gets no gradient"
+        "`{code}` copies losses into a new tensor without a graph: the network gets no gradient"
         " from them",
-        "join the losses themselves: `torch.stack([loss_a, loss_b])`",
+        "stack the losses themselves: `torch.stack([loss_a, loss_b])`",
     ),
     "marked again": Mistake(
-        "`{code}` marks a result of `{subject}` that was computed without a graph: `backward()`"
-        " runs, and no gradient reaches the parameters",
+        "`{code}` sets `requires_grad` on a result of `{subject}` that was computed without a"
+        " graph: `backward()` runs, but no gradient reaches the parameters",
         "call `{subject}` outside `torch.no_grad()`",
     ),
     "overwritten loss": Mistake(
-        "`{code}` replaces `{subject}` before `backward()`: the loss that it had is lost",
+        "`{code}` overwrites `{subject}` before `backward()`: the previous loss is lost",
         "add them: `{subject} = {subject} + ...`",
     ),
     "unused weights of file": Mistake(
-        "`{code}` reads weights from a file, and nothing loads `{subject}` into a network: it keeps"
-        " its random initial weights",
+        "`{code}` reads weights from a file, but `{subject}` is never loaded into a network, which"
+        " keeps its random initial weights",
         "load them: `model.load_state_dict({subject})`",
     ),
 }
@@ -110,18 +109,18 @@ _MISTAKES = {
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def discarded_results(facts: Facts) -> Iterator[Verdict]:
-    """The source discards a result that a later statement needs.
+    """The source discards a result that it needs later.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports calls of functions without
-    side effects whose result is not used, such as `logits.clamp(-5, 5)` as a statement, and loops
-    over time that discard the new state of a recurrent cell. In a file that trains, it also reports
-    a standard deviation, weights of samples, a part of a split, an offset and a function that
-    cleans data, if nothing ever uses them, and a loss of a generator whose graph was discarded.
+    Reads the source of the script and of the modules next to it. It reports calls of
+    side-effect-free functions whose result is unused, such as `logits.clamp(-5, 5)` as a statement,
+    and loops over time that discard the new state of a recurrent cell. In a training file it also
+    reports a standard deviation, sample weights, a split, an offset or a data-cleaning function
+    that is never used, and a generator loss whose graph was discarded.
 
     ## Why it matters
-    The tensor is not clamped, masked or reshaped, although the source says so. A cell that starts
-    every step from the same state has no memory.
+    The tensor is not clamped, masked or reshaped as the source suggests. A cell that starts every
+    step from the same state has no memory.
 
     ## Example
     ```python
@@ -130,11 +129,11 @@ def discarded_results(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Assign the result to the name that later statements use.
+    Assign the result to the variable that later statements use.
 
     ## When it is wrong
-    The call measures time, each step starts from the same state on purpose, or what is unused is
-    left over from something that the script does no longer.
+    The call is timed, each step starts from the same state on purpose, or the unused code is a
+    leftover.
 
     ## How to confirm
     - Print the tensor, or the state, before and after the statement.

@@ -13,7 +13,7 @@ from holter.record.signals import GRAD_TOTAL_NORM, WEIGHT_HASH
 
 @exception
 def periodic_averaging(_: Ranks, split: Split, __: float) -> str | None:
-    """Local SGD averages parameters every few steps and lets them differ in between."""
+    """Local SGD averages parameters every few steps; they differ in between."""
     if split.met_again is None:
         return None
     return (
@@ -24,7 +24,7 @@ def periodic_averaging(_: Ranks, split: Split, __: float) -> str | None:
 
 @exception
 def separate_models(ranks: Ranks, split: Split, tolerance: float) -> str | None:
-    """Ranks with other parameters and gradients from the start hold parts, or separate models."""
+    """Ranks whose parameters and gradients differ from the start hold shards or separate models."""
     if ranks.is_wrapped or split.before is not None or _shares_gradients(ranks, tolerance):
         return None
     return "parameters and gradients differ between ranks from the first step on"
@@ -44,13 +44,13 @@ def diverged_ranks(
     """Parameters differ between the ranks of a distributed training.
 
     ## What it does
-    Compares hashes of the parameters before an update, at steps that all ranks choose alike. It
-    names the first parameter and the first step that differ. Sharded parameters are not compared.
+    Compares hashes of the parameters before an update, at the same steps on all ranks. It names the
+    first parameter and the first step that differ. Sharded parameters are not compared.
 
     ## Why it matters
-    Data-parallel training is one training: every rank must apply the same update to the same
-    weights. Once weights differ, the averaged gradient belongs to no model, and the checkpoint of
-    rank 0 is one of several different models.
+    In data-parallel training every rank must apply the same update to the same weights. Once
+    weights differ, the averaged gradient belongs to no single model, and the checkpoint of rank 0
+    is one of several different models.
 
     ## Example
     ```python
@@ -59,13 +59,13 @@ def diverged_ranks(
     ```
 
     ## What to do
-    Look for code that only some ranks execute: updates of weights, `load_state_dict`, an optimizer
-    with other settings, a layer that is created after the model was wrapped. Wrap the model in
+    Look for code that only some ranks execute: weight updates, `load_state_dict`, different
+    optimizer settings, a layer created after the model was wrapped. Wrap the model in
     `DistributedDataParallel` after its last change, or broadcast its state from rank 0.
 
     ## When it is wrong
-    The ranks train separate models on purpose and start from the same weights. Without a wrapper of
-    torch it is a warning.
+    The ranks train separate models on purpose and start from the same weights. Without a torch
+    wrapper it is a warning.
 
     ## How to confirm
     - Print `sum(p.double().sum() for p in model.parameters())` on every rank: they should be equal.
@@ -101,8 +101,7 @@ def diverged_ranks(
                 first,
             ),
         ),
-        fix="broadcast the weights of rank 0 before training, and execute every change of weights"
-        " on all ranks"
+        fix="broadcast the weights of rank 0 before training, and change weights on all ranks alike"
         if split.before is None
         else f"find what only some ranks do to {first} before step {split.step}, and do it on all",
     )

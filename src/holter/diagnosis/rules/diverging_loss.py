@@ -1,4 +1,4 @@
-"""The training loss rises away from the level it had."""
+"""The training loss rises above a level it had reached."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class _Rise:
 
 @exception
 def growing_targets(facts: Facts, rise: _Rise) -> str | None:
-    """The targets grew as much, so relative to them nothing was lost."""
+    """The targets grew as much, so the relative error did not rise."""
     growth = growth_of_targets(facts)
     if growth is None or rise.last > GROWN * growth * abs(rise.first):
         return None
@@ -47,7 +47,7 @@ def growing_targets(facts: Facts, rise: _Rise) -> str | None:
 
 @exception
 def risen_metric(facts: Facts, rise: _Rise) -> str | None:
-    """The metric that the script shows rose by far and ends near its best: the task got harder."""
+    """The script's metric rose far and ends near its best value: the task got harder."""
     shown = learned_metric(facts.run)
     if shown is None or rise.is_sure:
         return None
@@ -68,7 +68,7 @@ def diverging_loss(
     facts: Facts,
     *,
     min_steps: Annotated[int, "losses needed"] = 40,
-    standard_errors: Annotated[float, "by which the last level must be above the best"] = 6.0,
+    standard_errors: Annotated[float, "times the best level that the last level must exceed"] = 6.0,
     rise: Annotated[
         float, "times the first level, if the best constant prediction is known"
     ] = 1.25,
@@ -76,18 +76,18 @@ def diverging_loss(
     explosion: Annotated[float, "times the first level that no change of targets explains"] = 1e3,
     company: Annotated[float, "growth of gradients or updates that makes it likely"] = 3.0,
 ) -> Iterator[Verdict]:
-    """The training loss rises away from the level it had.
+    """The training loss rises above a level it had reached.
 
     ## What it does
-    Compares the levels of the tenths of the curve, so that single spikes do not count; if another
-    optimizer or loss function took over, of the part since then. The loss diverges if its last
-    level is surely above the best one, and either above the first one or still rising after losing
+    Compares the mean loss of ten segments of the curve, so that single spikes do not count; after a
+    new optimizer or loss function, only of the part since then. The loss diverges if its last level
+    is significantly above the best one, and either above the first one or still rising after losing
     half of its progress. An explosion, or growth that ends in NaN, is detected in fewer steps;
     growing gradients or updates make it likely.
 
     ## Why it matters
-    The weights move away from everything that was learned. This rarely recovers, and often ends in
-    NaN.
+    The weights move away from the solution found so far. Training rarely recovers from this and
+    often ends in NaN.
 
     ## Example
     ```python
@@ -102,7 +102,7 @@ def diverging_loss(
     ## When it is wrong
     A task that becomes harder by design: a curriculum, a growing weight of a second loss term,
     adversarial examples. Such runs are a hint at most, unless gradients grow as well. A single jump
-    to a new level is left to `loss-spike`.
+    to a new level is reported by `loss-spike`.
 
     ## How to confirm
     - Continue from a checkpoint before the onset with a third of the learning rate: if the loss

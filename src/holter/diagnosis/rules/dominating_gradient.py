@@ -31,11 +31,11 @@ def dominating_gradient(
     ## What it does
     Divides the squared gradient norm of each layer (the weight and bias of a module together) by
     that of all layers, and takes the median over the last half of the run. It gives a hint if one
-    layer has nearly everything, and the loss went badly.
+    layer has nearly all of it, and the training failed.
 
     ## Why it matters
-    If gradients are clipped by their total norm, or the learning rate is chosen so that the layer
-    with the largest gradient survives, all other layers hardly move.
+    If gradients are clipped by their total norm, or the learning rate is small enough for the layer
+    with the largest gradient, all other layers hardly move.
 
     ## Example
     ```python
@@ -44,16 +44,16 @@ def dominating_gradient(
     ```
 
     ## What to do
-    Check the inputs of the named layer: features on another scale than the rest. Normalise them, or
-    give the layer a parameter group with its own learning rate.
+    Check the inputs of the named layer for features on a different scale. Normalise them, or give
+    the layer a parameter group with its own learning rate.
 
     ## When it is wrong
-    Under Adam, without clipping, the size of a gradient does not matter. Most parameters may be
-    meant to stay almost as they are.
+    With Adam and without clipping, the gradient norm does not matter. Most parameters may be
+    intended to stay almost unchanged.
 
     ## How to confirm
     - Print the gradient norm of each layer for one batch.
-    - Put a normalisation before the named layer and repeat 100 steps.
+    - Add a normalisation before the named layer and repeat 100 steps.
     """
     trained = [p.name for p in facts.parameters if p.trainable and p.optimizer >= 0]
     norms = facts.sample(GRAD_NORM, trained or None).between(0.5, 1)

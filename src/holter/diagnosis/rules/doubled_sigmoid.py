@@ -1,4 +1,4 @@
-"""A loss on logits is given probabilities and applies a second sigmoid."""
+"""A loss on logits receives probabilities and applies a second sigmoid."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -22,22 +22,21 @@ def doubled_sigmoid(
     facts: Facts,
     *,
     min_steps: Annotated[int, "sampled steps needed"] = 20,
-    sure_steps: Annotated[int, "sampled steps after which a coincidence is excluded"] = 50,
+    sure_steps: Annotated[int, "sampled steps after which coincidence is ruled out"] = 50,
     min_range: Annotated[float, "range of the outputs of a model that has begun to learn"] = 0.5,
-    margin: Annotated[float, "largest distance from 0 or 1 that such outputs come to"] = 0.02,
+    margin: Annotated[float, "largest distance of such outputs from 0 or 1"] = 0.02,
     half: Annotated[float, "largest distance of the first outputs from 0.5, for a hint"] = 0.15,
 ) -> Iterator[Verdict]:
-    """A loss on logits is given probabilities and applies a second sigmoid.
+    """A loss on logits receives probabilities and applies a second sigmoid.
 
     ## What it does
-    Reads what a loss on logits such as `F.binary_cross_entropy_with_logits` is given. It reports
-    outputs that come close to 0 or 1 and never leave that range, as logits would. It is a hint if
-    outputs are not that far yet, but began near 0.5, as those of a sigmoid do.
+    Checks the input of a loss on logits such as `F.binary_cross_entropy_with_logits`. It reports
+    outputs that come close to 0 or 1 and never leave that range, unlike logits. It is a hint if
+    outputs are not that far yet, but started near 0.5, like those of a sigmoid.
 
     ## Why it matters
-    The loss applies a sigmoid itself. It maps numbers from 0 to 1 to the range from 0.5 to 0.73:
-    the model cannot predict the negative class, and the loss of balanced labels cannot fall
-    below 0.50.
+    The loss applies a sigmoid itself, which maps the range 0 to 1 to 0.5 to 0.73: the model cannot
+    predict the negative class, and the loss of balanced labels cannot fall below 0.50.
 
     ## Example
     ```python
@@ -49,8 +48,8 @@ def doubled_sigmoid(
     Remove the sigmoid from the model, or keep it and use `F.binary_cross_entropy` (`nn.BCELoss`).
 
     ## When it is wrong
-    Logits that began near 0.5, for example by a bias for the frequent class, and barely change;
-    then it is a hint. Soft labels that are all between 0.5 and 0.73 have logits between 0 and 1.
+    Logits that started near 0.5, for example by a bias for the frequent class, and barely change;
+    this is a hint. Soft labels that are all between 0.5 and 0.73 have logits between 0 and 1.
 
     ## How to confirm
     - Print the smallest and the largest output over an epoch: a sigmoid never leaves 0 to 1.
@@ -60,7 +59,10 @@ def doubled_sigmoid(
         if function not in _ON_LOGITS or not len(low) or not len(high):
             continue
         least, most, steps = float(low.min()), float(high.max()), len(low)
-        measured = f"{function} is given {least:.3g} to {most:.3g} on {steps} sampled steps"
+        measured = (
+            f"the input of {function} ranges from {least:.3g} to {most:.3g} on {steps} sampled"
+            " steps"
+        )
         if least < 0 or most > 1:
             yield doubled_sigmoid.clear(measured)
             continue
@@ -79,7 +81,7 @@ def doubled_sigmoid(
         series = facts.run[OUTPUT_MIN][function]
         span = (series.first, series.last)
         yield doubled_sigmoid.finding(
-            f"{measured}: these are probabilities, to which it applies a second sigmoid",
+            f"{measured}: these are probabilities, and the loss applies a second sigmoid",
             confidence=confidence if pressed else Confidence.HINT,
             onset=series.first,
             evidence=(

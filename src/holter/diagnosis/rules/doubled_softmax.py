@@ -1,4 +1,4 @@
-"""Cross-entropy is given probabilities and applies a second softmax."""
+"""Cross-entropy receives probabilities and applies a second softmax."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -27,20 +27,20 @@ def doubled_softmax(
     facts: Facts,
     *,
     min_steps: Annotated[int, "sampled steps needed"] = 3,
-    all_samples: Annotated[float, "share of samples that is all of them, but rounding"] = 0.99,
-    some_samples: Annotated[float, "share of samples that is one of several heads"] = 0.2,
+    all_samples: Annotated[float, "share of samples that counts as all of them"] = 0.99,
+    some_samples: Annotated[float, "share of samples that indicates one of several heads"] = 0.2,
 ) -> Iterator[Verdict]:
-    """Cross-entropy is given probabilities and applies a second softmax.
+    """Cross-entropy receives probabilities and applies a second softmax.
 
     ## What it does
-    Reads what `F.cross_entropy` is given, and reports numbers between 0 and 1 that add up to 1 on
-    every sampled step: a softmax was applied already. If that holds for some of the samples only,
-    it is one of several heads. Steps with non-finite predictions are left out.
+    Checks the input of `F.cross_entropy`, and reports numbers between 0 and 1 that sum to 1 on
+    every sampled step: a softmax was already applied. If only some of the samples sum to 1, it is
+    one of several heads. Steps with non-finite predictions are left out.
 
     ## Why it matters
-    Cross-entropy applies a softmax itself. The second one cannot make two classes differ by more
-    than a factor of e: the loss cannot fall below ln(1 + (K-1)/e) for K classes, gradients are
-    small, and training is slow and stops early, without an error.
+    Cross-entropy applies a softmax itself. After the second one, two classes differ by a factor of
+    e at most: for K classes the loss cannot fall below ln(1 + (K-1)/e), gradients are small, and
+    training is slow and stops early, without an error.
 
     ## Example
     ```python
@@ -53,9 +53,8 @@ def doubled_softmax(
     you need probabilities. Or use `nn.NLLLoss` on `log_softmax`.
 
     ## When it is wrong
-    The rule reads values, not names, and holds whatever made the numbers. Distillation that
-    compares probabilities by cross-entropy on purpose would be an exception; none is known to be
-    right.
+    The rule checks values, not names. Distillation that deliberately applies cross-entropy to
+    probabilities would be an exception; no sound example is known.
 
     ## How to confirm
     - Print `output.sum(1)` before the loss: it is 1 for every sample.
@@ -71,11 +70,11 @@ def doubled_softmax(
             logs = of_finite_outputs(facts, OUTPUT_LOG_PROBABILITY_FRACTION, function).values
             if units >= 2 and len(logs) and logs.min() > all_samples:
                 yield doubled_softmax.normal(
-                    f"{function} is given log-probabilities: its softmax changes nothing"
+                    f"{function} receives log-probabilities: its softmax changes nothing"
                 )
             yield doubled_softmax.clear(
-                f"the predictions of {portion(float(np.median(share.values)))} of the samples that"
-                f" {function} is given add up to 1"
+                f"the predictions of {portion(float(np.median(share.values)))} of the samples"
+                f" passed to {function} sum to 1"
             )
             continue
         if len(share) < min_steps:
@@ -86,7 +85,7 @@ def doubled_softmax(
         floor = np.log(1 + (units - 1) / np.e)
         limit = f": with {units:.0f} classes the loss cannot fall below {floor:.3g}"
         yield doubled_softmax.finding(
-            f"{function} is given probabilities{of} and applies a second softmax"
+            f"{function} receives probabilities{of} and applies a second softmax"
             + (limit if whole else ""),
             confidence=Confidence.CERTAIN if whole else Confidence.LIKELY,
             onset=share.first,
@@ -94,8 +93,7 @@ def doubled_softmax(
                 Evidence(
                     OUTPUT_PROBABILITY_FRACTION,
                     (share.first, share.last),
-                    f"at least {percent(least)} of the samples add up to 1 on all"
-                    f" {len(share)} steps",
+                    f"at least {percent(least)} of the samples sum to 1 on all {len(share)} steps",
                     function,
                 ),
             ),

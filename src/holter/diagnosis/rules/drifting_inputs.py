@@ -1,4 +1,4 @@
-"""The inputs of training change from epoch to epoch."""
+"""Training inputs change from epoch to epoch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _DEVIATIONS = 6.0  # standard errors that a change has to exceed where passes ar
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How mean or standard deviation of the inputs changed from the first pass to the last."""
+    """The change of mean or standard deviation of the inputs from the first pass to the last."""
 
     signal: Signal
     first: float
@@ -50,10 +50,10 @@ class Drift:
 
 @exception
 def chosen_order(stream: Stream, drift: Drift) -> str | None:
-    """The script decides which samples a pass holds, such as easy ones first."""
+    """The script chooses the samples of each pass, for example easy ones first."""
     if stream.setup is not None and stream.setup.order:
         return None
-    return f"{drift.says}; the script decides which samples a pass holds"
+    return f"{drift.says}; the script chooses the samples of each pass"
 
 
 @rule(
@@ -69,23 +69,23 @@ def drifting_inputs(
     min_passes: Annotated[int, "passes over the data needed"] = 3,
     mean: Annotated[float, "shift of the mean in standard deviations"] = 0.5,
     scale: Annotated[float, "ratio of the standard deviations"] = 1.5,
-    severe: Annotated[float, "multiple of these limits that is reported in any case"] = 4.0,
+    severe: Annotated[float, "multiple of these limits that is always reported"] = 4.0,
     straight: Annotated[float, "length of the path over the net change"] = 1.3,
     min_rewritten: Annotated[float, "share of samples that change when they are read"] = 0.2,
     min_wandering: Annotated[float, "difference of far versions over that of near ones"] = 1.5,
     min_fetched: Annotated[int, "samples fetched several times"] = 12,
 ) -> Iterator[Verdict]:
-    """The inputs of training change from epoch to epoch.
+    """Training inputs change from epoch to epoch.
 
     ## What it does
-    Compares mean and standard deviation of the inputs between passes over a training loader whose
-    passes all hold the same samples. It reports a change in one direction if the run went badly,
-    and a very large one in any case. It also reports data sets whose stored numbers change when a
-    sample is read, or whose samples move further away from what they were each time.
+    Compares mean and standard deviation of the inputs between passes over a training loader that
+    all contain the same samples. It reports a change in one direction if the run failed, and always
+    reports a very large one. It also reports data sets whose stored values change when a sample is
+    read, or whose samples drift further from the original each time.
 
     ## Why it matters
-    The same samples must have the same distribution in every epoch. If it moves, the model follows
-    inputs that exist in training only, and validation or production data do not match them.
+    The same samples must have the same distribution in every epoch. If it drifts, the model fits
+    inputs that exist only in training, and validation or production data do not match them.
 
     ## Example
     ```python
@@ -95,10 +95,10 @@ def drifting_inputs(
 
     ## What to do
     Do not change the data in place in `__getitem__`, in a transform or in the training loop: return
-    a changed copy. Fit scalers once, before the training. Reset what accumulates over epochs.
+    a changed copy. Fit scalers once, before the training. Reset state that accumulates over epochs.
 
     ## When it is wrong
-    An augmentation that becomes stronger with the epochs on purpose.
+    An augmentation that deliberately becomes stronger over the epochs.
 
     ## How to confirm
     - Print mean and standard deviation of `dataset[0][0]` after each epoch: without random
@@ -107,7 +107,7 @@ def drifting_inputs(
     rewritten = measured_of(facts.run, DATASET_REWRITTEN, "train") or 0.0
     if rewritten >= min_rewritten:
         yield drifting_inputs.finding(
-            f"reading a sample changes the numbers that the data set stores, in"
+            "reading a sample changes the values that the data set stores, in"
             f" {percent(rewritten)} of the samples tried: changes accumulate from epoch to epoch",
             confidence=Confidence.LIKELY,
             onset=0,

@@ -29,9 +29,9 @@ def drifting_output_logits(
     """All output logits drift away from zero together.
 
     ## What it does
-    Follows the logarithm of the softmax's normaliser (log Z): a softmax does not change if all
-    logits grow by the same number, so nothing limits them. Reports a log Z that is far from zero,
-    much larger than the spread of logits across samples, and still growing.
+    Follows the logarithm of the softmax's normaliser (log Z): a softmax is invariant to a shift of
+    all logits, so nothing limits them. Reports a log Z that is far from zero, much larger than the
+    spread of logits across samples, and still growing.
 
     ## Why it matters
     Low precision cannot represent small differences of large numbers: in bfloat16 two logits near
@@ -47,13 +47,13 @@ def drifting_output_logits(
     Add a small penalty on log Z squared (z-loss, 1e-4), or remove the bias of the head.
 
     ## When it is wrong
-    In float32 a drift has no effect for a long time. Very confident classifiers, and heads of
-    scaled cosines, have a large log Z that does not drift; they are recognised by logits that
-    differ as much between samples, or of which only the largest of each sample is large.
+    In float32 a drift has no effect for a long time. Very confident classifiers and scaled-cosine
+    heads have a large log Z that does not drift; they are recognised by logits that vary as much
+    between samples, or by samples with a single large logit.
 
     ## How to confirm
-    - Subtract the mean over the classes from the logits: if the loss is the same and the numbers
-      are small, it was a drift.
+    - Subtract the mean over the classes from the logits: if the loss is unchanged and the logits
+      are small, they had drifted.
     """
     normaliser = facts.sample(OUTPUT_LOG_NORMALISER)
     if len(normaliser) < min_samples:
@@ -83,7 +83,7 @@ def drifting_output_logits(
             continue
         beyond = np.abs(normaliser.values[:, column]) > far
         yield drifting_output_logits.finding(
-            f"{symptom}; it was {middle:.3g} midway and still grows",
+            f"{symptom}; it was {middle:.3g} midway and is still growing",
             confidence=Confidence.HINT,
             onset=int(normaliser.steps[int(beyond.argmax())]),
             evidence=(

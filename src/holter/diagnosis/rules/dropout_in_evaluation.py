@@ -1,4 +1,4 @@
-"""The model drops activations in eval mode."""
+"""The model applies dropout in eval mode."""
 
 from collections.abc import Iterator
 
@@ -11,16 +11,16 @@ from holter.record.signals import EVAL_DROPOUT
 
 @rule(severity=Severity.WARNING, level=Level.ARCHITECTURE, needs=(EVAL_DROPOUT,))
 def dropout_in_evaluation(facts: Facts) -> Iterator[Verdict]:
-    """The model drops activations in eval mode.
+    """The model applies dropout in eval mode.
 
     ## What it does
-    Reads the experiment eval-dropout: the model is called in eval mode, and the calls of torch's
-    dropout functions are looked at. Reports those that drop something. `holter run` makes it after
-    the script has ended.
+    Uses the experiment `eval-dropout`: it calls the model in eval mode and records the calls of
+    torch's dropout functions. Reports calls that drop activations. `holter run` runs it after the
+    script has ended.
 
     ## Why it matters
-    Predictions are random and worse than they could be: validation and test figures are too low and
-    differ from pass to pass, and so does whatever uses the model.
+    Predictions are random and worse than they could be: validation and test metrics are too low and
+    differ from pass to pass, and so do predictions in production.
 
     ## Example
     ```python
@@ -33,7 +33,7 @@ def dropout_in_evaluation(facts: Facts) -> Iterator[Verdict]:
     Give attention `dropout_p=self.p if self.training else 0.0`.
 
     ## When it is wrong
-    Dropout that is left on for the sake of many different predictions (Monte Carlo dropout).
+    Dropout that stays on to sample many predictions (Monte Carlo dropout).
 
     ## How to confirm
     - Call the model twice in eval mode on the same inputs: the outputs must be equal.

@@ -36,7 +36,7 @@ class Duplicates:
 
 @exception
 def few_values(facts: Facts, duplicates: Duplicates, _: float) -> str | None:
-    """Inputs with few values, such as tokens, bits and boards, are equal by chance."""
+    """Inputs with few distinct values, such as tokens, bits and boards, repeat by chance."""
     if is_continuous(facts.run, "train"):
         return None
     return f"{duplicates}; they have few distinct values, or are tokens"
@@ -44,7 +44,7 @@ def few_values(facts: Facts, duplicates: Duplicates, _: float) -> str | None:
 
 @exception
 def prototypes(_: Facts, duplicates: Duplicates, min_distinct: float) -> str | None:
-    """Where all samples are copies of a few prototypes, the task is to tell these apart."""
+    """All samples are copies of a few prototypes, and the task is to distinguish these."""
     if duplicates.distinct >= min_distinct * duplicates.examined:
         return None
     return f"{duplicates.examined:.0f} samples are copies of {duplicates.distinct:.0f} inputs"
@@ -72,9 +72,9 @@ def duplicate_samples(
     it reports them only if the training failed.
 
     ## Why it matters
-    Of an input with two labels at least one label is wrong. In a data set that was read twice an
-    epoch is twice as long as it seems, and after a random split the same samples are in training
-    and validation.
+    If an input has two labels, at least one is wrong. If a data set was read twice, an epoch is
+    twice as long as it seems, and a random split puts the same samples into training and
+    validation.
 
     ## Example
     ```python
@@ -87,7 +87,7 @@ def duplicate_samples(
     or a table is joined with itself.
 
     ## When it is wrong
-    Several annotators label each sample, and all of their answers are kept. Oversampling of rare
+    Several annotators label each sample, and all of their labels are kept. Oversampling of rare
     classes is not reported as long as most inputs still occur once.
 
     ## How to confirm

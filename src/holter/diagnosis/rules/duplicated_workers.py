@@ -16,22 +16,22 @@ from holter.record.signals import DATASET_DUPLICATES, STREAM_DISTINCT, STREAM_SA
 def duplicated_workers(
     facts: Facts,
     *,
-    min_distinct: Annotated[int, "different samples of a pass needed"] = 32,
+    min_distinct: Annotated[int, "distinct samples of a pass needed"] = 32,
     tolerance: Annotated[float, "relative error of the count"] = 0.05,
     max_duplicates: Annotated[float, "share of duplicates in a data set read by itself"] = 0.1,
 ) -> Iterator[Verdict]:
     """Every worker process serves the same samples.
 
     ## What it does
-    Counts the different samples in passes over a data set that is read by several worker processes.
-    It reports if each sample is served exactly as often as there are workers, and a data set with
-    indices does not hold it that often itself.
+    Counts the distinct samples in passes over a data set that several worker processes read. It
+    reports if each sample occurs exactly as often as there are workers, unless a map-style data set
+    itself holds it that often.
 
     ## Why it matters
-    A data set is copied to every worker. Unless an iterable one divides its samples between them,
-    an epoch holds every sample as many times as there are workers. Samples that are drawn at random
-    are equal in all workers if the generator is copied with its state: there are far fewer of them
-    than there seem to be.
+    A data set is copied to every worker. Unless an iterable data set splits its samples between the
+    workers, each epoch contains every sample once per worker. Randomly drawn samples are equal in
+    all workers if the generator is copied with its state: there are far fewer distinct samples than
+    it seems.
 
     ## Example
     ```python
@@ -40,12 +40,12 @@ def duplicated_workers(
     ```
 
     ## What to do
-    In `__iter__`, serve only the part of this worker: `torch.utils.data.get_worker_info()` gives
-    `id` and `num_workers`. Or use a data set with indices, or one worker. Create generators in the
-    worker, from `torch.initial_seed()`.
+    In `__iter__`, yield only the samples of this worker: `torch.utils.data.get_worker_info()` gives
+    `id` and `num_workers`. Or use a map-style data set, or one worker. Create generators in the
+    worker, seeded with `torch.initial_seed()`.
 
     ## When it is wrong
-    A stream that repeats every sample that often on purpose.
+    A stream that deliberately repeats every sample that often.
 
     ## How to confirm
     - Count the samples of an epoch with `num_workers=0` and with the workers of the training.
@@ -61,7 +61,7 @@ def duplicated_workers(
     workers, known = stream.setup.workers, stream.distinct[whole]
     known = known[np.isfinite(known)]
     if not len(known) or known.max() < min_distinct:
-        yield duplicated_workers.not_examined("no pass was read whole")
+        yield duplicated_workers.not_examined("no pass was read completely")
         return
     copies = float(np.median(stream.read[whole][: len(known)] / known))
     measured = f"a pass holds each sample {copies:.3g} times, with {workers} workers"
@@ -84,13 +84,13 @@ def duplicated_workers(
             Evidence(
                 STREAM_DISTINCT,
                 (int(stream.steps[0]), int(stream.steps[-1])),
-                f"{known.max():.0f} different among {stream.samples[whole].max():.0f}",
+                f"{known.max():.0f} distinct among {stream.samples[whole].max():.0f}",
                 stream.loader,
             ),
         ),
         fix="divide the samples between the workers: `rows[info.id :: info.num_workers]` with"
         " `info = torch.utils.data.get_worker_info()`"
         if stream.setup.iterable
-        else "draw from a generator that each worker seeds by itself:"
+        else "draw from a generator that each worker seeds itself:"
         " `np.random.default_rng(torch.initial_seed())`, created in the worker",
     )

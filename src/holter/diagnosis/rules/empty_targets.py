@@ -26,12 +26,12 @@ def empty_targets(
     """Some batches have only ignored targets, and their loss is 0/0.
 
     ## What it does
-    Looks for steps on which the loss function ignores all targets of the batch and the loss stops
-    being finite. It is likely instead of certain if the targets of the first non-finite loss were
-    not sampled, but empty batches came later.
+    Looks for steps on which the loss function ignores all targets of the batch and the loss becomes
+    non-finite. It is likely instead of certain if the targets of the first non-finite loss were not
+    sampled, but empty batches follow.
 
     ## Why it matters
-    The mean over nothing is 0/0, which is NaN. One such batch, for example a text that is cut off
+    The mean over no element is 0/0, which is NaN. One such batch, for example a text truncated
     before its answer, makes all weights NaN at the next update.
 
     ## Example
@@ -44,7 +44,8 @@ def empty_targets(
     Skip such batches: `if (labels != -100).any()`. Or divide a sum by `max(count, 1)`.
 
     ## When it is wrong
-    Only sampled steps are seen: if an empty batch is missed, the NaN is reported without its cause.
+    Only sampled steps are examined: if an empty batch is missed, the NaN is reported without its
+    cause.
 
     ## How to confirm
     - Count batches with `(labels == -100).all()` over one epoch.

@@ -30,12 +30,12 @@ def erratic_validation(
 
     ## What it does
     Measures how far the logarithm of each loss deviates from a straight line through its
-    neighbours, at the same passes. It gives a hint when validation deviates far more than training,
-    in both halves of the run, and more than it changes overall. One bad pass does not count.
+    neighbours, at the same passes. It gives a hint if validation deviates far more than training in
+    both halves of the run, and by more than its overall change. A single bad pass does not count.
 
     ## Why it matters
-    Early stopping, plateau schedulers and the choice of a checkpoint follow single passes. On such
-    a curve they choose by chance.
+    Early stopping, plateau schedulers and checkpoint selection depend on single passes. On such a
+    curve they select by chance.
 
     ## Example
     ```python
@@ -49,8 +49,8 @@ def erratic_validation(
     batches, or a learning rate that is still high.
 
     ## When it is wrong
-    Large learning rates make networks with batch norm jump in eval mode until the rate falls. A few
-    samples with enormous losses dominate the mean; their median would be stable.
+    With large learning rates, the eval-mode loss of networks with batch norm jumps until the rate
+    falls. A few samples with enormous losses dominate the mean; their median would be stable.
 
     ## How to confirm
     - Validate twice without training in between: if the two differ, the passes see other samples,

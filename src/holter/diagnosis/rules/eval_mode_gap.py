@@ -36,14 +36,15 @@ def eval_mode_gap(
     """The loss of a training batch is far higher in eval mode than in train mode.
 
     ## What it does
-    Reads the experiment eval-gap: losses of a few batches after some steps on them, in train mode
-    and in eval mode, once running statistics have settled. It reports when eval mode loses much of
-    what training gained and is worse than train mode with dropout. The finding is likely if batch
-    norm causes the gap, by a running variance that is off; a hint if another module does.
+    Uses the experiment `eval-gap`: it trains on a few batches for some steps, then compares their
+    loss in train mode and in eval mode, after the running statistics have converged. It reports if
+    eval mode loses much of the improvement and is worse than train mode with dropout. The finding
+    is likely if a wrong running variance of batch norm causes the gap; a hint if another module
+    does.
 
     ## Why it matters
-    Validation and use are in eval mode. A model that is good in train mode only is not a good
-    model; evaluating it in train mode makes each output depend on the rest of the batch.
+    Validation and inference use eval mode. Evaluating the model in train mode is no solution: each
+    output then depends on the rest of the batch.
 
     ## Example
     ```python
@@ -54,16 +55,16 @@ def eval_mode_gap(
     ## What to do
     If batch norm computes its statistics from a handful of values: larger batches, group norm or
     layer norm. Check that `momentum` is not 0 (torch's 0.1 is 0.9 elsewhere), that batches are
-    shuffled and not sorted by class, and that the model is given the same inputs in both modes.
+    shuffled and not sorted by class, and that the model receives the same inputs in both modes.
 
     ## When it is wrong
-    Models that are never used in eval mode. Modules that do something else in eval mode on purpose,
-    such as returning probabilities.
+    Models that are never used in eval mode. Modules that deliberately behave differently in eval
+    mode, such as returning probabilities.
 
     ## How to confirm
     - Compute the loss of one training batch in `train()` and in `eval()` mode.
-    - Set `momentum=None` in batch norm for one epoch without steps, and compare again: then running
-      statistics are exact.
+    - Set `momentum=None` in batch norm, run one epoch without steps, and compare again: the running
+      statistics are then exact.
     """
     losses = {trial: series.values for trial, series in facts.run[EVAL_GAP_LOSS].items()}
     means = {trial: float(values.mean()) for trial, values in losses.items()}
@@ -86,7 +87,7 @@ def eval_mode_gap(
     lost = float(gap.mean()) / gained
     if lost < min_lost:
         yield eval_mode_gap.clear(
-            f"{measured}, {percent(lost)} of what was gained from {start:.3g}"
+            f"{measured}, {percent(lost)} of the improvement from {start:.3g} is lost"
         )
         return
     norm_gap = losses["batch norm in eval mode"] - losses["train without dropout"]
@@ -153,6 +154,6 @@ def _fix(facts: Facts, module: str, values: float) -> str:
     if values <= _FEW:
         return "use `nn.GroupNorm` or `nn.LayerNorm`, or a larger batch"
     return (
-        f"check that all inputs of {module} in training have one distribution, the same as in"
+        f"check that all inputs of {module} have the same distribution, in training and in"
         " validation"
     )

@@ -1,4 +1,4 @@
-"""Labels that may occur together get probabilities that add up to 1."""
+"""A multi-label model returns probabilities that sum to 1."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -27,16 +27,16 @@ def exclusive_probabilities(
     rounding: Annotated[float, "largest distance of a sum of probabilities from 1"] = 1e-3,
     min_share: Annotated[float, "share of targets whose labels do not add up to 1"] = 0.05,
 ) -> Iterator[Verdict]:
-    """Labels that may occur together get probabilities that add up to 1.
+    """A multi-label model returns probabilities that sum to 1.
 
     ## What it does
-    Reads the probabilities and targets of `F.binary_cross_entropy` with several labels. It reports
-    probabilities that add up to 1 in every row, as those of a softmax do, where the targets of a
-    row have no label or several.
+    Checks the probabilities and targets of `F.binary_cross_entropy` with several labels. It reports
+    probabilities that sum to 1 in every row, like those of a softmax, while rows of targets have no
+    label or several.
 
     ## Why it matters
-    The model cannot predict two labels at once, nor none: each label that becomes more likely makes
-    the others less so. The loss has a floor far above 0, and recall stays low.
+    The model cannot predict two labels at once, nor none: a label that becomes more likely makes
+    the others less likely. The loss has a floor far above 0, and recall stays low.
 
     ## Example
     ```python
@@ -48,7 +48,7 @@ def exclusive_probabilities(
     Use a sigmoid for each label: remove the softmax and use `F.binary_cross_entropy_with_logits`.
 
     ## When it is wrong
-    Rows without a label that a mask leaves out of the loss, where all others have exactly one.
+    Rows without a label that are masked out of the loss, while all others have exactly one.
 
     ## How to confirm
     - Print `probabilities.sum(-1)` and `labels.sum(-1)` of a batch.
@@ -72,7 +72,7 @@ def exclusive_probabilities(
         series = facts.run[EXCLUSIVE_DISTANCE][function]
         span = (series.first, series.last)
         yield exclusive_probabilities.finding(
-            f"the probabilities in {name} add up to 1 in every row, as those of a softmax, but"
+            f"the probabilities in {name} sum to 1 in every row, like those of a softmax, but"
             f" {percent(share)} of the targets have no label or several",
             confidence=Confidence.LIKELY,
             onset=series.first,

@@ -15,9 +15,9 @@ _MISTAKES = {
         "keep the parameters in a list: `{subject} = list(model.parameters())`",
     ),
     "consumed in the first epoch": Mistake(
-        "`{code}` goes through `{subject}` in every iteration of a loop, but it was made once: the"
-        " first time consumes it, and the others get nothing",
-        "create it inside of the loop over epochs",
+        "`{code}` iterates over `{subject}` in every iteration of a loop, but it was created once:"
+        " the first pass consumes it, and the others get nothing",
+        "create it inside the loop over epochs",
     ),
 }
 
@@ -27,14 +27,15 @@ def exhausted_iterators(facts: Facts) -> Iterator[Verdict]:
     """The source uses an iterator twice.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports a name that holds an
+    Reads the source of the script and of the modules next to it. It reports a name that holds an
     iterator over parameters, such as `model.parameters()`, and is used twice or in a loop. It also
-    reports batches of a `zip`, `map` or generator that is made once, before the loop over epochs.
+    reports batches from a `zip`, `map` or generator that is created once, before the loop over
+    epochs.
 
     ## Why it matters
-    An iterator can be consumed once. The second use gets nothing: `clip_grad_norm_` clips nothing,
-    a second optimizer has no parameters, a weight average stays as it is. All epochs but the first
-    have no batches.
+    An iterator can be consumed only once. The second use gets nothing: `clip_grad_norm_` clips
+    nothing, a second optimizer has no parameters, a weight average does not change. All epochs
+    after the first have no batches.
 
     ## Example
     ```python

@@ -46,13 +46,13 @@ def exploding_gradients(
 
     ## What it does
     Reports a total gradient norm that rises far above the initial one, within the first steps or
-    permanently, or becomes non-finite, if the loss went badly. At the first step it multiplies the
+    permanently, or becomes non-finite, if the training failed. At the first step it multiplies the
     norm by the RMS weight and divides by the loss of the best constant prediction (or by the first
-    loss): how much the loss changes if each weight changes by a random amount of its size.
+    loss): the change of the loss if each weight changes by a random amount of its own size.
 
     ## Why it matters
-    A recurrence or a stack of layers with a gain above 1 multiplies gradients again and again. One
-    step along such a gradient moves the weights far away.
+    A recurrence or a stack of layers with a gain above 1 multiplies gradients repeatedly. One step
+    along such a gradient moves the weights far away.
 
     ## Example
     ```python
@@ -65,8 +65,8 @@ def exploding_gradients(
     initialisation or normalisation, use gated cells instead of plain recurrence.
 
     ## When it is wrong
-    A loss that explodes by itself, such as a logarithm near zero, takes its gradients with it. No
-    norm is called large by itself: sums over a batch have large norms that are sound.
+    If the loss itself explodes, such as a logarithm near zero, so do its gradients. The absolute
+    norm is not judged: a loss summed over a batch has large gradients by design.
 
     ## How to confirm
     - Repeat the run with `torch.nn.utils.clip_grad_norm_` at the median norm: it should survive.
@@ -288,7 +288,7 @@ def _outliers(facts: Facts, norm: Series) -> Iterator[Verdict]:
     largest = values[outliers].max()
     yield exploding_gradients.normal(
         f"gradient norm {largest:.3g} on {int(outliers.sum())} of {len(values)} steps,"
-        f" {largest / np.median(values):.0f} times the median; it was {why} and the update is"
+        f" {largest / np.median(values):.0f} times the median; it was {why}, so the update is"
         " unchanged",
         (
             Evidence(

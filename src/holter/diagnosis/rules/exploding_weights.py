@@ -36,11 +36,11 @@ def exploding_weights(
 
     ## What it does
     Compares the norm of each weight matrix at the end with its initial norm, and takes the median
-    over the matrices. It reports a large growth if the loss went badly. Weights that start at zero
-    are left out.
+    over the matrices. It reports a large growth if the training failed. Weights that start at zero
+    are excluded.
 
     ## Why it matters
-    The weights of a network that learns grow by a few times at most. Unlimited growth makes outputs
+    In a healthy training weight norms grow a few times at most. Unlimited growth makes outputs
     larger and larger until they saturate or overflow.
 
     ## Example
@@ -55,8 +55,8 @@ def exploding_weights(
     average or a rescaling applied at every step.
 
     ## When it is wrong
-    Weights that start near zero by design grow by any factor; in most networks they are few, and
-    the median is not affected.
+    Weights that start near zero by design can grow by any factor; in most networks they are few and
+    do not affect the median.
 
     ## How to confirm
     - Compare the weights before and after everything in the loop that writes to them.

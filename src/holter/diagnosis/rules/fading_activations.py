@@ -33,15 +33,15 @@ def fading_activations(
     """Activations shrink from layer to layer by orders of magnitude.
 
     ## What it does
-    Follows the standard deviation of the outputs of layers with weights at the first step, from the
-    input to the last but one. It reports a decline that goes layer by layer, over five layers or
-    more, if the loss went badly; one small layer does not count, and a normalisation between the
-    layers ends the decline. It also reports initial weights that are far too small for their fan-in
-    in most layers if no layer has an effect on the first loss, whatever the order of the layers.
+    Tracks the standard deviation of layer outputs at the first step, from the input to the last
+    hidden layer. It reports a steady decline over five layers or more, if the training failed; a
+    single small layer does not count, and a normalisation between the layers ends the decline. It
+    also reports initial weights that are far too small for their fan-in in most layers, if no layer
+    affects the first loss.
 
     ## Why it matters
-    Weights that are initialised too small make the output of each layer smaller than its input. At
-    the output all inputs look alike, and the gradient, multiplied by the same factors, is as small.
+    If weights are initialised too small, the output of each layer is smaller than its input. At the
+    last layer all inputs look alike, and the gradient, multiplied by the same factors, is as small.
 
     ## Example
     ```python

@@ -1,4 +1,4 @@
-"""Training sees far fewer different samples than the data set has."""
+"""Training sees far fewer distinct samples than the data set has."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -15,7 +15,7 @@ from holter.record.signals import STREAM_DISTINCT, STREAM_SAMPLES
 
 @exception
 def coded_inputs(stream: Stream, measured: str) -> str | None:
-    """Samples made of few different numbers, such as codes, repeat by nature."""
+    """Samples with few distinct values, such as codes, repeat by chance."""
     return f"{measured}; the inputs are codes" if stream.is_coded else None
 
 
@@ -29,15 +29,15 @@ def coded_inputs(stream: Stream, measured: str) -> str | None:
 def few_distinct_samples(
     facts: Facts,
     *,
-    min_read: Annotated[int, "samples of a pass that must have been read"] = 100,
-    share: Annotated[float, "share of different samples in a pass that is reported"] = 0.1,
+    min_read: Annotated[int, "samples of a pass that must be read"] = 100,
+    share: Annotated[float, "share of distinct samples in a pass that is reported"] = 0.1,
 ) -> Iterator[Verdict]:
-    """Training sees far fewer different samples than the data set has.
+    """Training sees far fewer distinct samples than the data set has.
 
     ## What it does
-    Counts the different samples in each pass over a training loader, by hashes of their contents,
-    and compares them with the number of samples that the pass and the data set have. It reports far
-    fewer if the run went badly.
+    Counts the distinct samples in each pass over a training loader, by hashes of their contents,
+    and compares them with the length of the pass and of the data set. It reports a far smaller
+    number if the run failed.
 
     ## Why it matters
     The model memorises a few samples and never sees the rest of the data.
@@ -54,10 +54,11 @@ def few_distinct_samples(
     references to one object have the same effect.
 
     ## When it is wrong
-    A small set that is repeated on purpose, whose model does not carry over to the validation data.
+    A small data set that is repeated on purpose, and whose model does not generalise to the
+    validation data.
 
     ## How to confirm
-    - Count the different samples: `len({tuple(x.flatten().tolist()) for x, *_ in dataset})`.
+    - Count the distinct samples: `len({tuple(x.flatten().tolist()) for x, *_ in dataset})`.
     """
     stream = next((each for each in facts.streams if each.claimed is not None), None)
     if stream is None:
@@ -72,8 +73,8 @@ def few_distinct_samples(
         return
     possible = min(read, stream.claimed)
     measured = (
-        f"{distinct:.0f} different samples among {read:.0f} in a pass; the data set says that it"
-        f" has {stream.claimed}"
+        f"{distinct:.0f} distinct samples among {read:.0f} in a pass; the data set reports a"
+        f" length of {stream.claimed}"
     )
     if distinct >= share * possible:
         yield few_distinct_samples.clear(measured)
@@ -87,11 +88,11 @@ def few_distinct_samples(
         yield few_distinct_samples.harmless(f"{measured}, but {facts.run_outcome.says}")
         return
     span = (int(stream.steps[0]), int(stream.steps[-1]))
-    says = f"{percent(distinct / possible)} of the samples of a pass are different"
+    says = f"{percent(distinct / possible)} of the samples of a pass are distinct"
     yield few_distinct_samples.finding(
         measured,
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(Evidence(STREAM_DISTINCT, span, says, stream.loader),),
-        fix="use the index in `__getitem__`, and let the sampler draw from all of the data set",
+        fix="use the index in `__getitem__`, and let the sampler draw from the whole data set",
     )

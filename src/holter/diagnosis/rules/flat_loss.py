@@ -40,14 +40,14 @@ def flat_loss(
     """The training loss is flat from the first step on.
 
     ## What it does
-    Compares the first and the last third of the losses after warm-up, by the means of their middle
-    halves. The loss is flat if their difference is lost in the noise, a larger one is ruled out by
-    two standard errors, and every tenth of the curve has the same level. It is likely if all losses
-    are equal bit for bit or the relative updates are tiny, otherwise a hint.
+    Compares the first and the last third of the losses after warm-up, by their interquartile means.
+    The loss is flat if the difference is within the noise, a difference above `min_drop` is ruled
+    out by two standard errors, and every tenth of the curve has the same level. It is likely if all
+    losses are bitwise equal or the relative updates are tiny, otherwise a hint.
 
     ## Why it matters
-    A loss that never left its start means that nothing was learned. Whatever the reason, more steps
-    of the same are unlikely to help.
+    A loss that never leaves its initial level means that nothing was learned. More steps with the
+    same settings are unlikely to help.
 
     ## Example
     ```python
@@ -58,20 +58,20 @@ def flat_loss(
     ## What to do
     If another finding explains it, fix that. Otherwise raise the learning rate 10 times, twice. If
     that changes nothing, check the data: do labels belong to their inputs, are inputs scaled, does
-    the loss receive what the model predicts? If the same step learns in the lab, check the loop
-    around it: the optimizer, the schedule, what runs between steps.
+    the loss receive what the model predicts? If the step learns when holter repeats it alone, check
+    the loop around it: the optimizer, the schedule, code between steps.
 
     ## When it is wrong
-    Training continues from a converged model, with a loss whose best constant prediction is
+    Training that continues from a converged model, with a loss whose best constant prediction is
     unknown. Tasks with a plateau before the first drop (retrieval, long dependencies, deep networks
     without normalisation): the loss may fall later. A loss with a large constant part hides
     progress below `min_drop`.
 
     ## How to confirm
-    - Train on one batch for 200 steps: a working setup memorises it; if the loss stays, the fault
-      is in the model or the loop, not in the data.
-    - Repeat the first 100 steps with 10 times the learning rate: a loss that now falls was held
-      back by the learning rate.
+    - Train on one batch for 200 steps: a working setup memorises it; if the loss stays flat, the
+      fault is in the model or the loop, not in the data.
+    - Repeat the first 100 steps with 10 times the learning rate: if the loss now falls, the
+      learning rate was too low.
     """
     curve = facts.curve
     if isinstance(curve, str):
@@ -210,10 +210,10 @@ def _finding(
         evidence.append(
             Evidence(UPDATE_RATIO, recent(facts), f"median relative update {update:.1g} per step")
         )
-    fix = "raise the learning rate 10 times; if that changes nothing, train on one batch"
+    fix = "multiply the learning rate by 10; if that changes nothing, train on one batch"
     if lab is not None:
         evidence.append(lab)
-        fix = "the step learns when it is repeated alone: check the loop, optimizer and schedule"
+        fix = "the step learns when repeated alone: check the loop, optimizer and schedule"
     return flat_loss.finding(
         f"the loss{of(curve.owner)} is flat: "
         + (f"{values[0]:.3g} bit for bit" if identical else f"it changes {shape}"),

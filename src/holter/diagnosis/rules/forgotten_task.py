@@ -35,11 +35,11 @@ def forgotten_task(
 
     ## What it does
     Compares the loss of each task of `watch(also=...)` before the first step with that at the end.
-    A rise by half is reported if it is more than the scatter between epochs; of a loss near zero, a
-    rise by a part of the initial training loss.
+    A rise by half is reported if it exceeds the scatter between epochs; for a loss near zero, a
+    rise by a share of the initial training loss.
 
     ## Why it matters
-    Gradients of new data alone overwrite what the model knew. The new task's curves show nothing of
+    Training on new data only overwrites what the model knew. The curves of the new task do not show
     it.
 
     ## Example
@@ -54,8 +54,8 @@ def forgotten_task(
     losses are acceptable.
 
     ## When it is wrong
-    The old task is given up on purpose, or its function returns a metric of which more is better:
-    return a loss.
+    The old task is abandoned on purpose, or its function returns a metric for which higher is
+    better: return a loss.
 
     ## How to confirm
     - Evaluate the checkpoint from before the training on the old task's data.

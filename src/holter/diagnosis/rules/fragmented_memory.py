@@ -28,12 +28,12 @@ def fragmented_memory(
     """GPU memory is fragmented, and allocations fail until the cache is emptied.
 
     ## What it does
-    Compares the memory that the allocator of torch holds with the most that tensors ever took, and
-    counts allocations that succeeded only after the allocator had given its unused memory back.
+    Compares the memory reserved by torch's allocator with the peak memory in tensors, and counts
+    allocations that succeeded only after the allocator had released its cached memory.
 
     ## Why it matters
-    Before such a retry the GPU has to finish all its work, and all memory is then requested again
-    from the driver, which may take longer than a step. The next stage is an out-of-memory error
+    Before such a retry the GPU has to finish all queued work, and memory is then requested again
+    from the driver, which may take longer than a step. Eventually an out-of-memory error follows
     although enough memory is unused.
 
     ## Example
@@ -44,11 +44,11 @@ def fragmented_memory(
 
     ## What to do
     Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Pad batches to a few lengths, and train
-    on the longest batch first: the blocks that it leaves fit all others.
+    on the longest batch first: its blocks fit all others.
 
     ## When it is wrong
-    If a script evaluates with batches of another size, the largest use may be that of the
-    evaluation, and retries at its beginning are rare and cheap.
+    If a script evaluates with a different batch size, the peak may be in the evaluation, and
+    retries at its start are rare and cheap.
 
     ## How to confirm
     - Train with `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, and compare the retries and the

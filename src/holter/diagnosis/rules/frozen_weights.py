@@ -1,4 +1,4 @@
-"""Every weight matrix is frozen, only biases and gains are trained, and nothing is learned."""
+"""Every weight matrix is frozen; only biases and gains are trained, and nothing is learned."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -20,15 +20,15 @@ from holter.record.signals import PARAMETER_OPTIMIZER, PARAMETER_TRAINABLE
 def frozen_weights(
     facts: Facts, *, min_steps: Annotated[int, "steps needed"] = 20
 ) -> Iterator[Verdict]:
-    """Every weight matrix is frozen, only biases and gains are trained, and nothing is learned.
+    """Every weight matrix is frozen; only biases and gains are trained, and nothing is learned.
 
     ## What it does
-    Looks at the parameters with two axes or more. It reports if all of them are frozen although
-    others are trained, and the run ended badly: at the level of a constant prediction, or flat.
+    Looks at the parameters with two dimensions or more. It reports if all of them are frozen while
+    others are trained, and the loss ended flat or at the level of a constant prediction.
 
     ## Why it matters
-    Biases and gains can shift and scale what random weights compute, but not choose it. The loss
-    ends near that of the best constant prediction, without an error.
+    Biases and gains can only shift and scale random features, not learn new ones. The loss ends
+    near that of the best constant prediction, without an error.
 
     ## Example
     ```python
@@ -37,8 +37,7 @@ def frozen_weights(
     ```
 
     ## What to do
-    Print what is trained after the code that freezes, and narrow the condition by which it
-    chooses.
+    Print the trainable parameters after the code that freezes, and narrow its condition.
 
     ## When it is wrong
     The weights are pretrained, biases alone are trained on purpose, and the run fails for another
@@ -56,7 +55,7 @@ def frozen_weights(
     outcome = facts.run_outcome
     if not frozen or len(frozen) < len(matrices) or not trained:
         yield frozen_weights.clear(
-            f"{len(frozen)} of {len(matrices)} parameters with two axes or more are frozen"
+            f"{len(frozen)} of {len(matrices)} parameters with two dimensions or more are frozen"
         )
     elif len(facts.run.ranks) > 1:
         yield frozen_weights.not_examined("a shard of a rank may be empty")
@@ -81,6 +80,6 @@ def frozen_weights(
                     frozen[0],
                 ),
             ),
-            fix=f"set `requires_grad = True` on what is to be trained, such as {frozen[-1]}, before"
-            " the optimizer is built",
+            fix=f"set `requires_grad = True` on the parameters to train, such as {frozen[-1]},"
+            " before building the optimizer",
         )

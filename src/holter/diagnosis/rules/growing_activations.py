@@ -23,15 +23,14 @@ def growing_activations(
     """Activations grow from layer to layer by orders of magnitude.
 
     ## What it does
-    Follows the standard deviation of the outputs of layers with weights at the first step, from the
-    input to the last but one. It reports a growth that goes layer by layer, over five layers or
-    more, if the loss went badly. One large layer does not count, and a normalisation between the
-    layers ends the growth.
+    Tracks the standard deviation of layer outputs at the first step, from the input to the last
+    hidden layer. It reports a steady growth over five layers or more, if the training failed. One
+    large layer does not count, and a normalisation between the layers ends the growth.
 
     ## Why it matters
-    Weights that are initialised too large multiply the signal in each layer, and the gradient on
-    its way back as well. The first loss is enormous, the first update destroys the initialisation,
-    and half-precision values overflow.
+    If weights are initialised too large, each layer amplifies the signal in the forward pass and
+    the gradient in the backward pass. The first loss is enormous, the first update destroys the
+    initialisation, and half-precision values overflow.
 
     ## Example
     ```python

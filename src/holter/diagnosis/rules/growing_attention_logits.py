@@ -1,4 +1,4 @@
-"""Attention logits grow and do not settle."""
+"""Attention logits keep growing."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -32,16 +32,16 @@ def growing_attention_logits(
     ] = 0.2,
     one_position: Annotated[float, "share of it below which attention uses one position"] = 0.05,
 ) -> Iterator[Verdict]:
-    """Attention logits grow and do not settle.
+    """Attention logits keep growing.
 
     ## What it does
     Compares the largest logit of each attention call at the start, in the middle and at the end.
-    Reports one that became large and is still rising, or whose attention uses a single position.
+    Reports one that is large and still rising, or whose attention collapsed to a single position.
     The finding is likely if the entropy of the attention fell to less than half as well.
 
     ## Why it matters
     A softmax of logits in the hundreds attends to one position only, has no gradient, and overflows
-    in half precision. It may take thousands of steps before the loss shows it.
+    in half precision. The loss may not show it for thousands of steps.
 
     ## Example
     ```python
@@ -54,11 +54,11 @@ def growing_attention_logits(
     or cap the logits. A lower learning rate only delays the growth.
 
     ## When it is wrong
-    Heads that select one position, such as copying heads, have large logits when they are right;
-    those settle. Only a few samples and positions are read.
+    Heads that select one position, such as copying heads, have large logits by design, but these
+    stop growing. Only a few samples and positions are read.
 
     ## How to confirm
-    - Plot the largest logit over a longer run: a head that works settles, a runaway one does not.
+    - Plot the largest logit over a longer run: the logits of a sound head level off.
     """
     logits = facts.sample(ATTENTION_LOGIT_ABSMAX)
     if len(logits) < min_samples:
@@ -97,7 +97,7 @@ def growing_attention_logits(
     above = logits.values[:, top] > max(growth * first[top], large)
     yield growing_attention_logits.finding(
         course
-        + (" and still rises" if last[top] > rising * middle[top] else "")
+        + (" and is still rising" if last[top] > rising * middle[top] else "")
         + (f"; {entropy}" if narrow[top] else ""),
         confidence=Confidence.LIKELY if narrow[top] else Confidence.HINT,
         onset=int(logits.steps[int(above.argmax())]),

@@ -33,7 +33,7 @@ _EXPLAINED = 0.5  # share of the growth that a variable has to hold
 
 @exception
 def larger_batches(facts: Facts, growing: MemoryGrowth) -> str | None:
-    """Steps that work on more data, such as longer sequences, need more memory."""
+    """The steps process more data, such as longer sequences, and need more memory."""
     larger = input_growth(facts.run, growing)
     if larger < _LARGER:
         return None
@@ -60,13 +60,13 @@ def growing_memory(
 
     ## What it does
     Reads the private memory of the process, of its loader workers and of the GPU at the same point
-    of steps, and estimates the slope after warm-up. Growth that goes on in every part of the run is
-    reported; a cache that fills and stops is not. Lists and dicts of tensors or arrays that grow in
-    the training loop are named with their line.
+    of steps, and estimates the slope after warm-up. Growth in every part of the run is reported; a
+    cache that fills up is not. Lists and dicts of tensors or arrays that grow in the training loop
+    are named with their line.
 
     ## Why it matters
-    The run ends when memory is used up, often after hours. On a machine that others use as well,
-    their work ends, too.
+    The run ends when memory runs out, often after hours. On a shared machine, other jobs fail as
+    well.
 
     ## Example
     ```python
@@ -76,16 +76,16 @@ def growing_memory(
 
     ## What to do
     Keep numbers instead of tensors, and only as many as you need: `collections.deque(maxlen=100)`.
-    In a data set, let nothing grow in `__getitem__`; keep samples in arrays instead of lists.
+    In a data set, do not append to anything in `__getitem__`; store samples in arrays instead of
+    lists.
 
     ## When it is wrong
-    A cache that takes longer to fill than the run is still growing; of runs within one pass over
-    the data a finding is a hint. Pages of forked workers that are copied when they are first
-    written are not counted.
+    A cache that takes longer to fill than the run lasts; within the first pass over the data a
+    finding is a hint. Copy-on-write pages of forked workers are not counted.
 
     ## How to confirm
     - Run with twice as many steps: a leak doubles the growth.
-    - `tracemalloc` lists the lines that allocate what Python holds.
+    - `tracemalloc` lists the lines that allocate Python objects.
     """
     reported = False
     for signal, name in _OF.items():
@@ -150,11 +150,11 @@ def _fix(signal: Signal, keeper: Keeper | None) -> str:
         )
     if signal is MEMORY_WORKERS:
         return (
-            "let nothing grow in `__getitem__` of the data set, and keep samples in arrays instead"
-            " of lists; workers that are started again at every pass"
-            " (`persistent_workers=False`) give the memory back"
+            "do not append to anything in `__getitem__` of the data set, and store samples in"
+            " arrays instead of lists; restarting the workers at every pass"
+            " (`persistent_workers=False`) frees the memory"
         )
     return (
-        "look for lists, dicts and caches that grow, and for tensors that are kept with their"
-        " graph: `.detach()` or `.item()` what you keep"
+        "look for growing lists, dicts and caches, and for tensors stored with their graph: store"
+        " `.detach()` or `.item()` values"
     )

@@ -1,4 +1,4 @@
-"""The residual stream grows more and more with depth."""
+"""The growth of the residual stream with depth increases during training."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -27,17 +27,17 @@ def growing_residuals(
     far: Annotated[float, "times the factor that is enough if the growth has ended"] = 5.0,
     rising: Annotated[float, "times by which the stream still grows in the last half"] = 1.2,
 ) -> Iterator[Verdict]:
-    """The residual stream grows more and more with depth.
+    """The growth of the residual stream with depth increases during training.
 
     ## What it does
     Measures the input of the normalisation layers, which in a pre-norm network is the residual
-    stream: how many times larger it is at the last layer than at the first, at the start of the run
-    and at its end. The finding is likely if that ratio grew a lot and the loss is bad, and a hint
-    if the loss is not bad but the growth is very large and continues.
+    stream: the ratio of the last layer to the first, at the start and at the end of the run. The
+    finding is likely if that ratio grew a lot and the training failed, and a hint if it did not
+    fail but the growth is very large and continues.
 
     ## Why it matters
     In a stream a thousand times larger than what a block adds, deep blocks have no effect and their
-    gradients vanish; in half precision what they add is rounded away, or it overflows.
+    gradients vanish; in half precision their contribution is rounded away, or the stream overflows.
 
     ## Example
     ```python
@@ -46,8 +46,8 @@ def growing_residuals(
     ```
 
     ## What to do
-    Scale the initialisation of each block's last layer by one over the root of the depth, lower
-    their learning rate, decay them, or normalise the output of each block as well.
+    Scale the initialisation of each block's last layer by 1/sqrt(depth), lower its learning rate,
+    apply weight decay to it, or normalise the output of each block as well.
 
     ## When it is wrong
     Some growth with depth is normal in pre-norm networks, and a few neurons with massive
@@ -55,7 +55,8 @@ def growing_residuals(
     are not on the residual stream the ratio means nothing.
 
     ## How to confirm
-    - Train with half the learning rate: a stream that then settles was driven by it.
+    - Train with half the learning rate: if the stream stops growing, the learning rate was the
+      cause.
     """
     stream = facts.sample(NORMALISATION_INPUT_RMS)
     called = np.flatnonzero(np.isfinite(stream.values).any(axis=0))

@@ -1,4 +1,4 @@
-"""A few weights grow far beyond the others of their layer."""
+"""A few weights grow far larger than the rest of their layer."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -26,16 +26,16 @@ def heavy_tailed_weights(
     min_elements: Annotated[int, "elements of a matrix needed"] = 1000,
     min_samples: Annotated[int, "sampled steps needed, and that all need the ratio"] = 10,
 ) -> Iterator[Verdict]:
-    """A few weights grow far beyond the others of their layer.
+    """A few weights grow far larger than the rest of their layer.
 
     ## What it does
-    Divides the largest weight of each matrix by the RMS weight: 2 to 5 initially, whatever the
-    layer. It gives a hint if that has grown large, and the loss went badly.
+    Divides the largest weight of each matrix by the RMS weight, a ratio of 2 to 5 at
+    initialisation. It gives a hint if the ratio has grown large and the training failed.
 
     ## Why it matters
-    One input that is far larger than all others, a sample that returns with an absurd target, or
-    code that writes to single weights makes a few of them grow. The output then depends on those,
-    and in low precision they also set the scale for all others.
+    Typical causes are one input that is far larger than all others, a repeated sample with an
+    absurd target, or code that writes to single weights. The output then depends on a few weights,
+    and in low precision they set the scale for the rest.
 
     ## Example
     ```python
@@ -44,12 +44,12 @@ def heavy_tailed_weights(
     ```
 
     ## What to do
-    Check the inputs of the named layer: is one column on another scale, is one value a sentinel
-    such as 99999? Standardise it, or clip gradients so that no batch can push that far.
+    Check the inputs of the named layer: is one column on a different scale, is one value a sentinel
+    such as 99999? Standardise it, or clip gradients to bound the effect of a single batch.
 
     ## When it is wrong
-    Large language models grow such weights by themselves and work well. Embeddings of rare and
-    frequent tokens differ by nature.
+    Large language models develop such weights and work well. Embeddings of rare and frequent tokens
+    always differ.
 
     ## How to confirm
     - Print the largest elements of the named weight and which inputs they belong to.
@@ -100,6 +100,6 @@ def heavy_tailed_weights(
             ),
             *damage.evidence,
         ),
-        fix="standardise the input of that layer that is on another scale than the rest, or remove"
+        fix="standardise the input column of that layer that is on a different scale, or remove"
         " code that writes to single weights",
     )

@@ -31,9 +31,9 @@ def hidden_nonfinite(
     reported: as an error if it happens on many steps, or more often in the second half of the run.
 
     ## Why it matters
-    The loss stays finite and looks fine while part of the model computes nothing. No gradient
-    flows through the replaced elements, or it is NaN if only the forward pass was patched. The
-    operation that produces the NaN remains in the model.
+    The loss stays finite and looks fine while part of the model computes nothing useful. No
+    gradient flows through the replaced elements, or it is NaN if only the forward pass was patched.
+    The operation that produces the NaN remains in the model.
 
     ## Example
     ```python
@@ -46,11 +46,11 @@ def hidden_nonfinite(
     or a root, keep one key of each attention row, clean the inputs. Then remove `nan_to_num`.
 
     ## When it is wrong
-    Missing values marked by NaN that are replaced on purpose behind a trained layer, or in inputs
+    Missing values marked by NaN that are replaced on purpose after a trained layer, or in inputs
     that require gradients.
 
     ## How to confirm
-    - Replace `nan_to_num(x)` by `assert x.isfinite().all()`: it stops where the first one appears.
+    - Replace `nan_to_num(x)` by `assert x.isfinite().all()`: it stops at the first one.
     """
     hidden = facts.run[HIDDEN_NONFINITE].get("")
     if hidden is None or not len(hidden):

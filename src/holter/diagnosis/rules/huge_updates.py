@@ -1,4 +1,4 @@
-"""Updates are so large that they replace the weights instead of adjusting them."""
+"""Updates are so large that they overwrite the weights."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +35,7 @@ _SMALL_UPDATE = 0.03  # before an explosion of gradients that no update caused
 
 @exception
 def learned_until_nonfinite(facts: Facts, size: float, min_fall: float) -> str | None:
-    """The loss fell until the step at which it became non-finite, so the updates let it learn."""
+    """The loss fell until it became non-finite, so the updates were not too large to learn."""
     outcome, curve = facts.outcome, facts.signed_curve
     if outcome is None or outcome.finite or isinstance(curve, str) or len(curve) < 10:
         return None
@@ -68,19 +68,20 @@ def huge_updates(
     saturated: Annotated[float, "share of saturated outputs of a layer that is damage"] = 0.8,
     fitted: Annotated[float, "final loss over the best constant prediction: no damage below"] = 0.1,
 ) -> Iterator[Verdict]:
-    """Updates are so large that they replace the weights instead of adjusting them.
+    """Updates are so large that they overwrite the weights.
 
     ## What it does
-    Divides the change of each weight matrix in one step by its norm and takes the median over the
-    matrices. It reports values that are large over several samples in a row, or that replace the
-    weights at several of the first steps, if the loss went badly, hardly fell, or a layer died or
-    saturated. Vectors and weights that start near zero are left out.
+    Computes the relative update of each weight matrix (the norm of its change in one step over its
+    norm) and takes the median over the matrices. It reports updates that are large over several
+    samples in a row, or overwrite the weights at several of the first steps, if the training
+    failed, the loss hardly fell, or a layer died or saturated. Vectors and weights that start near
+    zero are excluded.
 
     ## Why it matters
-    A gradient holds only near the current weights. A step as large as the weights ends anywhere:
-    the loss jumps, units die, activations saturate, values overflow. Adam's first steps have the
-    size of the learning rate whatever the gradient, so a rate that is too high does its damage
-    within ten steps, and the large weights hardly move afterwards.
+    A gradient is valid only near the current weights. After a step as large as the weights the loss
+    jumps, units die, activations saturate, values overflow. Adam's first steps have the size of the
+    learning rate regardless of the gradient, so a rate that is too high does its damage within ten
+    steps, and the large weights hardly move afterwards.
 
     ## Example
     ```python
@@ -90,8 +91,8 @@ def huge_updates(
 
     ## What to do
     Lower the learning rate until the median relative update is about 0.1 %. If only some steps are
-    too large, clip the gradients (SGD) or warm the rate up (Adam, whose steps clipping does not
-    bound).
+    too large, clip the gradients (SGD) or use a warm-up (Adam, whose steps are not bounded by
+    clipping).
 
     ## When it is wrong
     Weights that start near zero by design. A run that is bad for another reason and whose large
@@ -99,7 +100,7 @@ def huge_updates(
 
     ## How to confirm
     - Repeat the first 100 steps with a hundredth of the learning rate: the loss should fall.
-    - Sweep the learning rate upwards within one run and see where the loss turns up.
+    - Sweep the learning rate upwards within one run and see where the loss starts to rise.
     """
     layers = facts.layers
     names = [layer.name for layer in layers if not _starts_small(facts, layer, small)]

@@ -15,13 +15,13 @@ def hung_rank(facts: Facts) -> Iterator[Verdict]:
     """The ranks of a distributed training hang.
 
     ## What it does
-    Reads the heartbeats of all ranks and the stacks that they write when they do nothing for a long
-    time. It names the rank that the others wait for, and its line in the script. Dumps of PyTorch's
-    flight recorder are read if the run has any.
+    Reads the heartbeats of all ranks and the stack traces that they write after a long pause. It
+    names the rank that the others wait for, and its line in the script. Dumps of PyTorch's flight
+    recorder are read if the run has any.
 
     ## Why it matters
-    One rank that does not take part in a collective stops all others, without an error, until the
-    timeout of the process group.
+    One rank that does not join a collective blocks all others, without an error, until the process
+    group times out.
 
     ## Example
     ```python
@@ -30,12 +30,12 @@ def hung_rank(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Look at the line that is named, and at `stacks.txt` in the folder of that rank. Collectives must
-    be called by all ranks, in the same order and equally often.
+    Look at the named line, and at `stacks.txt` in the folder of that rank. All ranks must call the
+    same collectives in the same order.
 
     ## When it is wrong
-    A long pause of the whole training, for example while a large checkpoint is written, in a run
-    that is still going on.
+    A long pause of the whole training in a run that is still active, for example while it writes a
+    large checkpoint.
 
     ## How to confirm
     - Check again a minute later: a training that hangs is still at the same step.

@@ -30,13 +30,13 @@ def identical_augmentation(
 
     ## What it does
     Preflight starts two workers of the loader, twice, and each fetches the same training samples.
-    The rule reports when all samples are equal bit by bit in both workers or at both starts,
-    although they differ when one process fetches them twice.
+    The rule reports samples that are bitwise equal in both workers or at both starts, although they
+    differ when one process fetches them twice.
 
     ## Why it matters
     A generator that is created once is copied into every worker with its state: all workers then
-    augment their samples in the same way. Workers are started again in each epoch, so every epoch
-    repeats the first. The augmentation has much less variety than intended, without any error.
+    augment their samples in the same way. Workers are restarted in each epoch, so every epoch
+    repeats the first. The augmentation is much less diverse than intended, without any error.
 
     ## Example
     ```python
@@ -47,7 +47,7 @@ def identical_augmentation(
     ## What to do
     Draw from torch's global generator, or from `numpy.random` and `random`, which torch seeds in
     each worker; or create the generator in the worker, seeded with `torch.initial_seed()`. A
-    `worker_init_fn` must not seed with a constant or with the worker's number alone.
+    `worker_init_fn` must not seed with a constant or with the worker id only.
 
     ## When it is wrong
     The same augmentation is intended in each epoch, for reproducible results.
@@ -63,7 +63,7 @@ def identical_augmentation(
         yield identical_augmentation.not_examined("no training samples could be fetched twice")
     elif not differ:
         yield identical_augmentation.clear(
-            "training samples are the same whenever they are fetched"
+            "training samples are the same every time they are fetched"
         )
     elif not workers:
         yield identical_augmentation.clear("samples are read in the main process (num_workers=0)")

@@ -1,4 +1,4 @@
-"""What should be random noise is the same at every step, or in every sample."""
+"""Random noise is the same at every step, or in every sample."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -38,18 +38,18 @@ def identical_noise(
     min_alike: Annotated[float, "correlation of the noise of two samples"] = 0.5,
     max_smooth: Annotated[float, "correlation of neighbouring values that is noise"] = 0.3,
 ) -> Iterator[Verdict]:
-    """What should be random noise is the same at every step, or in every sample.
+    """Random noise is the same at every step, or in every sample.
 
     ## What it does
-    Reports a model that is given one and the same batch of noise at every step while another model,
-    which is trained alternately with it, is given changing inputs. Where inputs and targets have
-    the same shape, it reports a difference between them that looks like noise within a sample and
-    is the same in all samples.
+    Reports a model that receives the same batch of noise at every step while a second model,
+    trained alternately with it, receives changing inputs. If inputs and targets have the same
+    shape, it reports a difference between them that looks like noise within a sample but is the
+    same in all samples.
 
     ## Why it matters
-    A generator that only ever sees 128 noise vectors learns 128 outputs, and nothing in between. A
+    A generator that only sees 128 noise vectors learns 128 outputs, and nothing in between. A
     denoiser that always sees the same noise learns to subtract this pattern: its loss is excellent,
-    and it fails on any other noise.
+    but it fails on new noise.
 
     ## Example
     ```python
@@ -62,7 +62,7 @@ def identical_noise(
     in `__getitem__`, in a transform or in the training step.
 
     ## When it is wrong
-    A pattern that really is the same in every measurement, such as that of a sensor.
+    A fixed pattern in every measurement, such as sensor noise.
 
     ## How to confirm
     - Print the first three values of the noise at two steps, and for two samples of a batch.
@@ -75,7 +75,7 @@ def identical_noise(
     if most < min_steps:
         yield identical_noise.not_examined(f"{most} of the {min_steps} steps needed")
     else:
-        yield identical_noise.clear("no model is given the same noise again")
+        yield identical_noise.clear("no model receives the same noise twice")
 
 
 def _of_samples(facts: Facts, min_alike: float, max_smooth: float) -> Iterator[Finding]:
@@ -120,7 +120,7 @@ def _of_steps(facts: Facts, min_steps: int) -> Iterator[Finding]:
             continue
         series = facts.run[INPUT_FINGERPRINT][model]
         yield identical_noise.finding(
-            f"{model} is given the same batch of noise on all {len(prints[model])} sampled steps,"
+            f"{model} receives the same batch of noise on all {len(prints[model])} sampled steps,"
             f" while the inputs of {changing[0]} change",
             confidence=Confidence.LIKELY,
             onset=series.first,

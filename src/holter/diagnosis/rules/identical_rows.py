@@ -29,14 +29,14 @@ def identical_rows(
     """All units of a layer have the same weights and stay identical.
 
     ## What it does
-    Reports weight matrices whose rows are all identical bit for bit after the last updates. The
-    last matrix of the model does not count, nor do embeddings and weights that are frozen or get no
-    gradient. Rows of several layers that only start identical, and differ later by rounding or
-    dropout, are reported if the loss went badly.
+    Reports weight matrices whose rows are bitwise identical after the last updates. The last matrix
+    of the model, embeddings, and weights that are frozen or get no gradient are excluded. If
+    several layers start with identical rows that later differ only by rounding or dropout, it
+    reports them if the training failed.
 
     ## Why it matters
     Units with identical weights compute the same output, get the same gradient, and stay identical.
-    A layer of 512 such units has the capacity of one.
+    A layer with 512 such units has the capacity of one unit.
 
     ## Example
     ```python
@@ -49,8 +49,8 @@ def identical_rows(
     and the scales of normalisations may start as constants.
 
     ## When it is wrong
-    Layers made of copies by design. A layer whose gradient is multiplied by zero for now keeps its
-    initial constants.
+    Layers made of copies by design. A layer whose gradient is currently multiplied by zero keeps
+    its initial constants.
 
     ## How to confirm
     - Print `(weight == weight[:1]).all()` of the named layer after some steps.

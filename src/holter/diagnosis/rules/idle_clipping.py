@@ -1,4 +1,4 @@
-"""The clipping limit is above the gradients that it is meant to cut."""
+"""The clipping limit is above the gradient outliers that it should clip."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -26,15 +26,15 @@ def idle_clipping(
     outlier: Annotated[float, "times the median norm that a gradient must reach"] = 20.0,
     min_rise: Annotated[float, "rise of the loss afterwards, as a share"] = 0.5,
 ) -> Iterator[Verdict]:
-    """The clipping limit is above the gradients that it is meant to cut.
+    """The clipping limit is above the gradient outliers that it should clip.
 
     ## What it does
-    Compares the norms before clipping with the limit. It reports when gradients jumped far above
-    their median but stayed below the limit, and the loss is clearly higher after the jump.
+    Compares the norms before clipping with the limit. It reports gradients that jumped far above
+    their median but stayed below the limit, if the loss is clearly higher after the jump.
 
     ## Why it matters
-    Clipping is meant for the few steps whose gradients are far too large. With a limit above those,
-    the script looks protected and is not.
+    Clipping is for the few steps whose gradients are far too large. With a limit above those, the
+    script looks protected but is not.
 
     ## Example
     ```python
@@ -46,8 +46,8 @@ def idle_clipping(
     Set the limit to about the 95th percentile of the norms of ordinary steps.
 
     ## When it is wrong
-    When the loss rose for another reason, such as a bad batch or a learning rate that is too high;
-    a tighter limit then helps less.
+    The loss rose for another reason, such as a bad batch or a learning rate that is too high; a
+    lower limit then helps less.
 
     ## How to confirm
     - Repeat the run with the limit at the 95th percentile of the norms: the loss should stay low.
@@ -61,7 +61,7 @@ def idle_clipping(
     at = np.clip(np.searchsorted(limit.steps, steps, "right") - 1, 0, None)
     limits = limit.values[at].astype(np.float64)
     if np.isinf(limits).all():
-        yield idle_clipping.clear("the limit is infinite: the norms are only measured")
+        yield idle_clipping.clear("the limit is infinite: the call only measures the norm")
         return
     active = int((norms > limits).sum())
     if active:
@@ -98,7 +98,9 @@ def idle_clipping(
                 f"median {median:.3g}, largest {norms.max():.3g}, limit {limits[-1]:.3g}",
             ),
             Evidence(
-                LOSS, (max(first - 50, 0), facts.run.steps - 1), f"{1 + rise:.3g} times as high"
+                LOSS,
+                (max(first - 50, 0), facts.run.steps - 1),
+                f"{1 + rise:.3g} times the level before",
             ),
         ),
         fix=f"set the limit to about {np.percentile(norms[norms <= outlier * median], 95):.3g}, the"

@@ -26,13 +26,13 @@ def ignored_inputs(
     """The outputs do not depend on the inputs.
 
     ## What it does
-    Reads the experiment input-control: the model is given the inputs of another batch, before and
-    after some training. It reports when no output changes by more than rounding both times, and
-    gives a hint if that is so for one of several inputs alone, such as a time step or a condition.
+    Uses the experiment `input-control`: the model receives the inputs of another batch, before and
+    after some training. It reports if no output changes by more than rounding both times, and gives
+    a hint if only one of several inputs has no effect, such as a time step or a condition.
 
     ## Why it matters
     Such a model can only learn the best constant prediction: the class frequencies, or the mean of
-    the targets. Neither another learning rate nor longer training helps.
+    the targets. Neither a different learning rate nor longer training helps.
 
     ## Example
     ```python
@@ -45,8 +45,8 @@ def ignored_inputs(
     or lost in a branch that is not returned? Are all units of a layer dead? Is dropout at 1?
 
     ## When it is wrong
-    Models without an input, such as a model of one distribution, that are given data nevertheless.
-    An input that is passed along and not meant to matter.
+    Unconditional models that receive data nevertheless. An input that is passed along but should
+    not matter.
 
     ## How to confirm
     - Print the output for two very different samples.

@@ -24,13 +24,13 @@ _TOLD = 0.05  # share of the entropy of the classes that the predictions explain
 
 @exception
 def ranked_scores(facts: Facts, measured: Measured, found: Classification) -> str | None:  # noqa: ARG001
-    """The scores tell the rare classes apart; only the threshold is too high for them."""
+    """The scores distinguish the rare classes; only the threshold is too high."""
     what = measured.last
     if what.scores is not None:
         area = auroc(what.scores)
         if area is None or area < _RANKED:
             return None
-        return f"the area under the ROC curve is {area:.2f}: choose another threshold than one half"
+        return f"the area under the ROC curve is {area:.2f}: choose a threshold other than 0.5"
     support = np.array([one.support for one in found.each if one.support], float)
     losses = np.array([one.loss for one in found.each if one.support])
     constant = float(-(support * np.log(support / found.targets)).sum() / found.targets)
@@ -39,7 +39,7 @@ def ranked_scores(facts: Facts, measured: Measured, found: Classification) -> st
         return None
     return (
         f"the validation loss is {percent(gain)} below that of predicting the class frequencies:"
-        " the scores distinguish rare classes, but never rank them first"
+        " the scores distinguish rare classes, but never predict them"
     )
 
 
@@ -53,7 +53,7 @@ def imbalance_collapse(
     facts: Facts,
     *,
     min_steps: Annotated[int, "training steps before the pass"] = 50,
-    min_rare: Annotated[int, "targets of other classes than the most frequent one"] = 20,
+    min_rare: Annotated[int, "targets of classes other than the most frequent one"] = 20,
     min_majority: Annotated[float, "share of the most frequent class"] = 0.6,
     min_predicted: Annotated[float, "share of the predictions that are of this class"] = 0.98,
     max_gain: Annotated[float, "balanced accuracy above chance, as a share of the rest"] = 0.05,
@@ -62,12 +62,12 @@ def imbalance_collapse(
 
     ## What it does
     Compares accuracy and balanced accuracy on the last validation pass. It reports if nearly all
-    predictions are of the most frequent class, so that the accuracy is its share and the balanced
-    accuracy is at chance, although there are targets of other classes.
+    predictions are the most frequent class, so that the accuracy equals its share and the balanced
+    accuracy is at chance, although other classes occur among the targets.
 
     ## Why it matters
-    The accuracy looks good and says nothing: the classes that are usually the reason for building
-    the model are never found.
+    The accuracy looks good but is meaningless: the rare classes, usually the reason for building
+    the model, are never found.
 
     ## Example
     ```python
@@ -76,12 +76,12 @@ def imbalance_collapse(
     ```
 
     ## What to do
-    Report balanced accuracy, F1 or average precision. Give rare classes more weight, or serve them
+    Report balanced accuracy, F1 or average precision. Give rare classes more weight, or sample them
     more often with a `WeightedRandomSampler`; then check that the recall of each class rises.
 
     ## When it is wrong
-    Inputs that do not tell the classes apart: then the most frequent class is the best prediction.
-    A training that has only begun.
+    Inputs that do not distinguish the classes: the most frequent class is then the best prediction.
+    A training that has only just begun.
 
     ## How to confirm
     - Train again with class weights: the balanced accuracy must rise above chance.
@@ -93,7 +93,7 @@ def imbalance_collapse(
         return
     found, step = classification(measured.last), measured.passes[-1].step
     if found is None or found.classes < 2:
-        yield imbalance_collapse.not_examined("the validation targets are not of several classes")
+        yield imbalance_collapse.not_examined("the validation targets hold fewer than two classes")
         return
     top = max(found.each, key=lambda one: one.predicted)
     gain = (found.balanced - found.chance) / (1 - found.chance)
@@ -121,7 +121,7 @@ def imbalance_collapse(
         yield excuse
         return
     yield imbalance_collapse.finding(
-        f"{percent(top.predicted / found.targets)} of the predictions are of class {top.label}:"
+        f"{percent(top.predicted / found.targets)} of the predictions are class {top.label}:"
         f" {says}",
         confidence=_confidence(facts, measured, found),
         onset=_onset(facts, measured, found, max_gain),
@@ -153,8 +153,8 @@ def _evidence(
 ) -> Iterator[Evidence]:
     span = measured.passes[0].step, measured.passes[-1].step
     recalls = (
-        f"{percent(found.balanced)} over {found.classes} classes; {rare} of {found.targets} targets"
-        " are of other classes than the most frequent one"
+        f"{percent(found.balanced)} over {found.classes} classes; {rare} of {found.targets}"
+        " targets belong to classes other than the most frequent one"
     )
     yield Evidence(VAL_BALANCED_ACCURACY, span, recalls, measured.owner)
     if VAL_ACCURACY in facts.run and measured.owner in facts.run[VAL_ACCURACY]:

@@ -1,4 +1,4 @@
-"""Nearly all samples are of one class."""
+"""Nearly all samples belong to one class."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -14,10 +14,10 @@ from holter.record.signals import DATASET_CLASS, DATASET_CLASS_COUNT, DATASET_CL
 
 @exception
 def weighted_classes(facts: Facts, shares: str) -> str | None:
-    """The loss function weights the classes, so the rare ones count."""
+    """The loss function uses class weights, so rare classes count."""
     if not measured(facts.run, DATASET_CLASS_WEIGHTS, "train"):
         return None
-    return f"{shares}; the loss function is given class weights"
+    return f"{shares}; the loss function uses class weights"
 
 
 @rule(
@@ -33,16 +33,16 @@ def imbalanced_classes(
     noted: Annotated[float, "share of the largest class that is noted as normal"] = 0.8,
     min_samples: Annotated[int, "training samples needed"] = 100,
 ) -> Iterator[Verdict]:
-    """Nearly all samples are of one class.
+    """Nearly all samples belong to one class.
 
     ## What it does
-    Counts the classes of training samples as often as the loader serves them, and reports if nearly
-    all are of one class. Under `holter run` it reports this only if the training
-    failed.
+    Counts the classes of training samples, weighted by how often the loader serves them, and
+    reports if nearly all belong to one class. Under `holter run` it reports this only if the
+    training failed.
 
     ## Why it matters
-    A model that always predicts the most frequent class is then nearly always right, and training
-    may stop there. Accuracy is meaningless, and most batches hold no sample of the rare classes.
+    A model that always predicts the most frequent class is nearly always right, and training may
+    get stuck there. Accuracy is meaningless, and most batches hold no sample of the rare classes.
 
     ## Example
     ```python
@@ -56,8 +56,8 @@ def imbalanced_classes(
     help in most.
 
     ## When it is wrong
-    Rare things are rare: an imbalance that the world has is not a fault of the data. Many models
-    learn well from it, especially with many samples of the rare classes.
+    The imbalance is real and not an error in the data. Many models learn well from it, especially
+    with many samples of the rare classes.
 
     ## How to confirm
     - Compare the accuracy with that of always predicting the most frequent class.
@@ -71,12 +71,14 @@ def imbalanced_classes(
         yield imbalanced_classes.not_examined(f"{total:.0f} of the {min_samples} samples needed")
         return
     if len(labels) < 2:
-        yield imbalanced_classes.normal(f"all targets are {labels.values[0]:.0f}: there is no task")
+        yield imbalanced_classes.normal(
+            f"all targets are {labels.values[0]:.0f}: there is nothing to learn"
+        )
         return
     top, rarest = int(counts.values.argmax()), int(counts.values.argmin())
     largest = counts.values[top] / total
     shares = (
-        f"{counts.values[top]:.0f} of {total:.0f} training samples are of class"
+        f"{counts.values[top]:.0f} of {total:.0f} training samples belong to class"
         f" {labels.values[top]:.0f}, {counts.values[rarest]:.0f} of class"
         f" {labels.values[rarest]:.0f} ({len(labels)} classes)"
     )

@@ -1,4 +1,4 @@
-"""Targets of a CTC loss cannot be aligned with their inputs, or with a part of them only."""
+"""Targets of a CTC loss cannot be aligned with their inputs, or only with a part of them."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -34,19 +34,19 @@ def impossible_alignments(
     max_used: Annotated[float, "share of the frames that the longest sample of a batch has"] = 0.75,
     max_spread: Annotated[float, "relative spread of that share over batches"] = 0.1,
 ) -> Iterator[Verdict]:
-    """Targets of a CTC loss cannot be aligned with their inputs, or with a part of them only.
+    """Targets of a CTC loss cannot be aligned with their inputs, or only with a part of them.
 
     ## What it does
-    Compares the lengths that `F.ctc_loss` is given, and counts targets that are the blank label. It
-    reports inputs that are shorter than their targets, blanks among the targets, and input lengths
-    that leave out the end of every sample: batches are padded to their longest sample, and even its
-    length is a part of the frames.
+    Compares the lengths passed to `F.ctc_loss`, and counts blank labels among the targets. It
+    reports inputs shorter than their targets, blanks among the targets, and input lengths that cut
+    off the end of every sample: batches are padded to their longest sample, but even its length
+    covers only a part of the frames.
 
     ## Why it matters
     A sequence with fewer frames than labels has no alignment: its loss is infinite, or with
-    `zero_infinity=True` it is 0 and the sample is ignored without a word. The blank is not a label,
-    and no alignment can produce it. Lengths that were divided by the stride twice cut each sample
-    in half: all labels have to be found in its beginning.
+    `zero_infinity=True` it is 0 and the sample is silently ignored. The blank is not a label, and
+    no alignment can produce it. Lengths that were divided by the stride twice cut each sample: all
+    labels have to be aligned with its beginning.
 
     ## Example
     ```python
@@ -55,12 +55,12 @@ def impossible_alignments(
     ```
 
     ## What to do
-    Compute `input_lengths` after all subsampling of the encoder, in frames of what the loss is
-    given. Keep one label number for the blank alone, and pass it as `blank`.
+    Compute `input_lengths` after all subsampling of the encoder, in frames of the tensor passed to
+    the loss. Reserve one label number for the blank, and pass it as `blank`.
 
     ## When it is wrong
-    Data of which a few samples are too short, and known to be left out by `zero_infinity`. Batches
-    are padded to lengths that vary and that no sample has.
+    A few samples are known to be too short, and `zero_infinity` excludes them on purpose. Batches
+    are padded to varying lengths that no sample reaches.
 
     ## How to confirm
     - Print `(input_lengths < target_lengths).sum()` and `(targets == blank).sum()` of a batch.
@@ -78,7 +78,7 @@ def impossible_alignments(
     span = (series.first, series.last)
     if lacking > share:
         yield impossible_alignments.finding(
-            f"{percent(lacking)} of the samples that ctc_loss is given have fewer input frames than"
+            f"{percent(lacking)} of the samples passed to ctc_loss have fewer input frames than"
             f" labels (median of {len(short)} sampled steps): they cannot be aligned",
             confidence=Confidence.CERTAIN,
             onset=series.first,
@@ -92,17 +92,17 @@ def impossible_alignments(
             confidence=Confidence.CERTAIN,
             onset=series.first,
             evidence=(Evidence(ALIGNMENT_BLANK_FRACTION, span, percent(blank), _CTC),),
-            fix="pass the label number that no target has as `blank`",
+            fix="pass a label number that no target uses as `blank`",
         )
     elif (used := _constant_share(facts, min_steps, max_used, max_spread)) is not None:
         yield impossible_alignments.finding(
-            f"the longest input of a batch has {percent(used)} of the frames that ctc_loss is given"
-            " (median), whatever their number: the rest of each sample is left out",
+            f"the longest input of a batch has {percent(used)} of the frames passed to ctc_loss"
+            " (median), regardless of their number: the rest of each sample is ignored",
             confidence=Confidence.LIKELY,
             onset=series.first,
             evidence=(Evidence(ALIGNMENT_USED, span, percent(used), _CTC),),
-            fix="pass the lengths of the output of the model as they are: divide those of the input"
-            " by the stride once",
+            fix="pass the lengths of the model output: divide the input lengths by the stride only"
+            " once",
         )
     else:
         yield impossible_alignments.clear(

@@ -34,9 +34,9 @@ def improper_probabilities(
     above 1.
 
     ## Why it matters
-    The cross-entropy has a floor only for targets from 0 to 1. Beyond, it falls without end: the
-    model learns to return ever larger numbers, and the curve looks like progress until the loss is
-    no longer finite.
+    The cross-entropy is bounded below only for targets from 0 to 1. Outside that range it falls
+    without bound: the model learns to return ever larger numbers, and the curve looks like progress
+    until the loss becomes non-finite.
 
     ## Example
     ```python
@@ -49,7 +49,7 @@ def improper_probabilities(
     for targets that are not probabilities.
 
     ## When it is wrong
-    Targets that go beyond on purpose, to push some outputs harder than others.
+    Targets outside the range on purpose, to weight some outputs more than others.
 
     ## How to confirm
     - Print `y.min()` and `y.max()` of a batch right before the loss.
@@ -73,7 +73,7 @@ def improper_probabilities(
         series = facts.run[TARGET_MIN][function]
         span = (series.first, series.last)
         yield improper_probabilities.finding(
-            f"{measured}: they are not probabilities, and the loss has no floor",
+            f"{measured}: they are not probabilities, and the loss has no lower bound",
             confidence=Confidence.CERTAIN,
             onset=span[0],
             evidence=(

@@ -1,4 +1,4 @@
-"""The checkpoint lacks the state of a part of the training."""
+"""The checkpoint lacks a part of the training state."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ _FIXES = {
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(CHECKPOINT_SAVED,))
 def incomplete_checkpoint(facts: Facts) -> Iterator[Verdict]:
-    """The checkpoint lacks the state of a part of the training.
+    """The checkpoint lacks a part of the training state.
 
     ## What it does
     `holter try resume` and preflight read the statement of the script that saves a checkpoint. One
@@ -27,8 +27,8 @@ def incomplete_checkpoint(facts: Facts) -> Iterator[Verdict]:
     ## Why it matters
     Training resumed without its schedule starts again at the initial learning rate; without its
     loss scale it skips steps until a scale fits. Averaged weights start again from the current
-    ones. Within an epoch, batches that were seen already are seen again, and the loss looks better
-    than it is. There is no error message.
+    ones. Within an epoch, batches are repeated, and the loss looks better than it is. There is no
+    error message.
 
     ## Example
     ```python
@@ -37,15 +37,15 @@ def incomplete_checkpoint(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Save `scheduler.state_dict()` and `scaler.state_dict()` beside the others, and load them. Save
-    within an epoch only with the number of batches that were seen, and skip these.
+    Also save `scheduler.state_dict()` and `scaler.state_dict()`, and load them. If you save within
+    an epoch, store the number of batches seen and skip them on resuming.
 
     ## When it is wrong
-    The script restores the schedule otherwise, for example by calling `step()` repeatedly, or saves
-    it in another file. Only the saving statement is read, not a dictionary built elsewhere.
+    The script restores the schedule in another way, for example by calling `step()` repeatedly, or
+    saves it in another file. Only the saving statement is read, not a dictionary built elsewhere.
 
     ## How to confirm
-    - `holter try resume SCRIPT` takes the same steps uninterrupted and without each part.
+    - `holter try resume SCRIPT` repeats the same steps uninterrupted and without each part.
     - Resume from a checkpoint and print the learning rate of the first step.
     """
     states = {name: bool(series.values[-1]) for name, series in facts.run[CHECKPOINT_SAVED].items()}

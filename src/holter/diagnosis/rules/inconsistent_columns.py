@@ -1,4 +1,4 @@
-"""A column predicts the targets in training, but not in validation."""
+"""A column predicts the targets in training but not in validation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,17 +44,17 @@ def inconsistent_columns(
     min_worse: Annotated[float, "validation loss over training loss that is damage"] = 1.3,
     max_lost: Annotated[float, "share of several such columns that differ, not the targets"] = 0.5,
 ) -> Iterator[Verdict]:
-    """A column predicts the targets in training, but not in validation.
+    """A column predicts the targets in training but not in validation.
 
     ## What it does
-    Learns the mean target of each value (or bin) of a column from training samples, and predicts
-    with it the targets of training samples that were left out and of validation samples. It reports
-    columns that predict the former and not the latter, if the validation loss is worse than the
-    training loss. If that is so of most columns, it is the targets that differ.
+    Fits the mean target of each value (or bin) of a column on training samples, and predicts
+    left-out training samples and validation samples with it. It reports columns that predict the
+    former but not the latter, if the validation loss is worse than the training loss. If this is
+    the case for most columns, the targets differ.
 
     ## Why it matters
-    The model relies on such a column in training. It says nothing, or something else, about new
-    samples.
+    The model relies on such a column in training, but for new samples it is uninformative or
+    misleading.
 
     ## Example
     ```python
@@ -64,16 +64,16 @@ def inconsistent_columns(
 
     ## What to do
     Fit encoders, scalers and tables of categories on the training samples once and apply them to
-    both splits. Compute averages of the target per category without the sample itself (out of
-    fold). Print a few raw values beside what the model is given, in both splits.
+    both splits. Compute target means per category without the sample itself (out of fold). Print a
+    few raw values next to the model inputs, for both splits.
 
     ## When it is wrong
-    The relation itself changes, as from one year or place to another. A column that is only related
-    to the target through others may lose its share where those are distributed otherwise.
+    The relation itself changes, for example between years or places. A column that is related to
+    the target only through others may lose its share if their distribution changes.
 
     ## How to confirm
     - Pass one raw sample through both pipelines and compare the columns.
-    - Leave the column out: the training loss rises, the validation loss falls.
+    - Remove the column: the training loss rises, the validation loss falls.
     """
     columns = _columns(facts)
     if not columns:
@@ -96,8 +96,8 @@ def inconsistent_columns(
     telling = sum(column.train >= min_share for column in columns)
     if len(lost) > max(max_lost * telling, 1):
         yield inconsistent_columns.clear(
-            f"{len(lost)} of the {telling} columns that predict the targets of training do not"
-            " predict those of validation: the targets differ, not one column"
+            f"{len(lost)} of the {telling} columns that predict training targets do not predict"
+            " validation targets: the targets differ, not a single column"
         )
         return
     lost.sort(key=lambda column: -column.lost)

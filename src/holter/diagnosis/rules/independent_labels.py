@@ -1,4 +1,4 @@
-"""Nothing was learned, and the targets of training samples do not depend on their inputs."""
+"""Nothing was learned, and training targets are independent of their inputs."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -20,15 +20,15 @@ def independent_labels(
     *,
     margin: Annotated[float, "factor by which permuted targets must be exceeded"] = 1.0,
 ) -> Iterator[Verdict]:
-    """Nothing was learned, and the targets of training samples do not depend on their inputs.
+    """Nothing was learned, and training targets are independent of their inputs.
 
     ## What it does
-    Predicts the target of each training sample by those of its nearest neighbours, and by its best
-    single column, and does the same with permuted targets. It reports if neither is better than
-    permuted targets are and the model learned nothing, or nothing but the training samples.
+    Predicts the target of each training sample from its nearest neighbours and from the best single
+    column, and does the same with permuted targets. It reports if neither beats permuted targets
+    and the model learned nothing, or only memorised the training samples.
 
     ## Why it matters
-    Labels that do not belong to their inputs cannot be learned, whatever the model is.
+    Labels that do not belong to their inputs cannot be learned by any model.
 
     ## Example
     ```python
@@ -37,15 +37,15 @@ def independent_labels(
     ```
 
     ## What to do
-    Look at ten samples with their labels. Inputs and labels that are shuffled or sorted apart, an
-    index that is off by one and a join on the wrong key look like this.
+    Look at ten samples with their labels. Typical causes: inputs and labels shuffled or sorted
+    separately, an index that is off by one, a join on the wrong key.
 
     ## When it is wrong
     Relations that neither neighbours nor single columns show, such as parity or modular arithmetic,
     in a training that failed for another reason.
 
     ## How to confirm
-    - Print ten samples, as the loader delivers them, beside their labels.
+    - Print ten samples, as the loader delivers them, next to their labels.
     - `holter try label-control SCRIPT`: are true labels easier to learn than shuffled ones?
     """
     found = series(facts.run, DATASET_DEPENDENCE, "train")
@@ -70,5 +70,6 @@ def independent_labels(
         confidence=Confidence.HINT,
         onset=0,
         evidence=(Evidence(DATASET_DEPENDENCE, (0, 3), measured, "train"),),
-        fix="print ten samples beside their labels, and check that each label belongs to its input",
+        fix="print ten samples next to their labels, and check that each label belongs to its"
+        " input",
     )

@@ -14,7 +14,7 @@ from holter.record.signals import VAL_BALANCED_ACCURACY
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two classes: their targets, those that are predicted as one of both, and those right."""
+    """Two classes: their targets, those predicted as one of the two, and those correct."""
 
     labels: tuple[int, int]
     targets: int
@@ -37,13 +37,13 @@ def indistinct_classes(
     """Two classes are confused at chance level although all others are distinguished.
 
     ## What it does
-    Looks at the confusions of the last validation pass. It reports two classes whose targets are
-    predicted as one of the two, but no more often right than by tossing a coin, while nearly all
-    targets of the other classes are right.
+    Looks at the confusions of the last validation pass. It reports two classes whose samples are
+    predicted as one of the two, but no better than at random, while nearly all samples of the other
+    classes are correct.
 
     ## Why it matters
-    The model sees what the two have in common, and nothing that tells them apart: an augmentation
-    has made them equal, their labels were mixed up, or the distinction is lost before the model.
+    The model does not receive what distinguishes the two: an augmentation makes them equal, their
+    labels were mixed up, or preprocessing removes the difference.
 
     ## Example
     ```python
@@ -52,16 +52,16 @@ def indistinct_classes(
     ```
 
     ## What to do
-    Look at samples of both classes as the training loader delivers them. Leave out flips, rotations
+    Look at samples of both classes as the training loader delivers them. Remove flips, rotations
     and crops that turn one class into the other, or change the label with them. Check that both
-    labels are given by the same rule.
+    labels are assigned by the same rule.
 
     ## When it is wrong
-    Two classes that the inputs do not tell apart by nature.
+    Two classes that the inputs cannot distinguish.
 
     ## How to confirm
-    - Train without augmentation: are both classes told apart then?
-    - Compare the mean of the training inputs of both classes: is there a difference to be seen?
+    - Train without augmentation: does the model distinguish both classes?
+    - Compare the mean training input of both classes: do they differ?
     """
     measured = facts.measured_validation
     if isinstance(measured, str) or measured.last.classes is None:
@@ -76,7 +76,7 @@ def indistinct_classes(
     both = f"classes {pair.labels[0]} and {pair.labels[1]}"
     says = (
         f"{pair.right} of {pair.inside} targets of {both} are right; {portion(pair.others)} of"
-        " those of other classes are, or are confused within another pair"
+        " those of other classes are right, or are confused within another pair"
     )
     is_told = pair.right > max_right * pair.inside or pair.inside < min_inside * pair.targets
     if is_told or pair.others < min_others:
@@ -95,7 +95,7 @@ def indistinct_classes(
                 measured.owner,
             ),
         ),
-        fix=f"look at training samples of {both}, as the loader delivers them: leave out"
+        fix=f"look at training samples of {both}, as the loader delivers them: remove"
         " augmentations that turn one into the other",
     )
 

@@ -1,4 +1,4 @@
-"""The source means to freeze parameters, and freezes none."""
+"""The source tries to freeze parameters but freezes none."""
 
 from collections.abc import Iterator
 
@@ -15,36 +15,36 @@ _MISTAKES = {
         "freeze the parameters: `{subject}.requires_grad_(False)`",
     ),
     "nothing frozen": Mistake(
-        "`{code}` turns `requires_grad` on where it is on already: nothing in the source turns it"
-        " off, so that all parameters are trained",
+        "`{code}` turns `requires_grad` on although it is already on: nothing in the source turns"
+        " it off, so all parameters are trained",
         "turn it off for all others: `p.requires_grad_(name in trainable)` for every parameter",
     ),
     "training teacher": Mistake(
-        "`{code}` puts a fixed model into training mode: dropout and batch statistics change what"
-        " `{subject}` says",
+        "`{code}` puts a fixed model into training mode: dropout and batch statistics change the"
+        " outputs of `{subject}`",
         "keep it in evaluation mode: `{subject}.eval()`",
     ),
     "unprepared teacher": Mistake(
-        "`{code}` makes a model in training mode, its weights are loaded, and nothing calls"
-        " `{subject}.eval()`: dropout and batch statistics change what it says",
-        "call `{subject}.eval()` after the weights are loaded",
+        "`{code}` creates a model in training mode and loads its weights, but nothing calls"
+        " `{subject}.eval()`: dropout and batch statistics change its outputs",
+        "call `{subject}.eval()` after loading the weights",
     ),
 }
 
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def ineffective_freeze(facts: Facts) -> Iterator[Verdict]:
-    """The source means to freeze parameters, and freezes none.
+    """The source tries to freeze parameters but freezes none.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports assignments to
-    `requires_grad` of a module, and a loop that sets it to True for some parameters where nothing
-    ever sets it to False, although the optimizer is given the parameters that require a gradient.
-    It also reports the fixed teacher of a distillation that is in training mode.
+    Reads the source of the script and of the modules next to it. It reports assignments to
+    `requires_grad` of a module, and a loop that sets it to True for some parameters while nothing
+    sets it to False, if the optimizer receives the parameters that require a gradient. It also
+    reports a fixed distillation teacher in training mode.
 
     ## Why it matters
-    Only tensors have `requires_grad`. On a module the assignment creates an attribute without an
-    effect. Parameters are created with True, so that setting it selects nothing. A pretrained
+    Only tensors have `requires_grad`. On a module the assignment creates an attribute without
+    effect. Parameters are created with True, so setting it to True selects nothing. A pretrained
     backbone is trained further, and its features are destroyed by the large gradients of a new
     head.
 

@@ -1,4 +1,4 @@
-"""The batch is far larger than the gradient noise requires."""
+"""The batch size is far above the gradient noise scale."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -23,16 +23,16 @@ def inefficient_batch_size(
     max_ratio: Annotated[float, "batch size over the gradient noise scale"] = 10.0,
     max_width: Annotated[float, "upper over lower end of an interval that can be judged"] = 10.0,
 ) -> Iterator[Verdict]:
-    """The batch is far larger than the gradient noise requires.
+    """The batch size is far above the gradient noise scale.
 
     ## What it does
-    The gradient noise scale is the batch size at which the noise of a batch's gradient is as large
-    as the gradient. The rule reports a batch many times larger than the upper end of the noise
-    scale's interval, at the start and after some training.
+    The gradient noise scale is the batch size at which the noise of the batch gradient is as large
+    as the gradient itself. The rule reports a batch size many times above the upper end of its
+    interval, at the start and after some training.
 
     ## Why it matters
-    Samples far above the noise scale cost computation without a better gradient. More and smaller
-    steps in the same time reach a lower loss.
+    Samples beyond the noise scale cost computation but hardly improve the gradient. More steps with
+    smaller batches reach a lower loss in the same time.
 
     ## Example
     ```python
@@ -46,8 +46,8 @@ def inefficient_batch_size(
 
     ## When it is wrong
     The noise scale grows during training, often ten times and more: a batch that is too large for
-    the first steps may be right later. A GPU that a small batch does not fill takes as long for it
-    as for a large one. Contrastive losses and batch norm need large batches for other reasons.
+    the first steps may be right later. On a GPU that a small batch does not saturate, it takes as
+    long as a large one. Contrastive losses and batch norm need large batches for other reasons.
 
     ## How to confirm
     - Train for as many samples with a quarter of the batch: the loss should end lower.

@@ -31,14 +31,14 @@ def input_bound(
     """Steps wait for the data loader for a large share of their time.
 
     ## What it does
-    Compares the time the loop waits for batches with the time of whole steps, holter's own time
-    left out. Once the data were passed over twice only the later half of the run counts, so that a
-    cache that fills in the first epoch is not reported. The wait for the first batch of a pass,
-    when workers start, is reported separately.
+    Compares the time the loop waits for batches with the total step time, excluding holter's own.
+    After two passes over the data only the second half of the run counts, so that a cache that
+    fills in the first epoch is not reported. The wait for the first batch of a pass, when workers
+    start, is reported separately.
 
     ## Why it matters
-    While the loop waits, nothing is computed. Loading in other processes can hide the wait behind
-    the computation; the run then takes less time at no cost in quality.
+    While the loop waits, nothing is computed. Worker processes can overlap loading with
+    computation; the run is then faster with the same result.
 
     ## Example
     ```python
@@ -47,14 +47,13 @@ def input_bound(
     ```
 
     ## What to do
-    Set `num_workers`, and `pin_memory=True` for a GPU. If there are workers already, use more up to
-    the number of cores, then make a sample cheaper: decode and resize once and cache the result,
-    store fewer and larger files, move augmentation to the GPU.
+    Set `num_workers`, and `pin_memory=True` for a GPU. If there are workers already, use more, up
+    to the number of cores, then reduce the cost per sample: decode and resize once and cache the
+    result, store fewer and larger files, move augmentation to the GPU.
 
     ## When it is wrong
-    Workers and a training that share all cores take turns: with as many workers as cores and no
-    GPU, the finding is a hint for information. A storage that others slow down may be faster
-    tomorrow.
+    Workers and training compete for the same cores: with as many workers as cores and no GPU, the
+    finding is a hint of severity info. Shared storage may be slow only temporarily.
 
     ## How to confirm
     - `holter try throughput train.py` trains on one cached batch, and tries several numbers of
@@ -141,7 +140,7 @@ def _fix(cores: int | None, loader: LoaderSeen, *, is_crowded: bool) -> str:
         )
     if is_crowded:
         return (
-            "nothing is wrong, the run only takes longer: cache decoded samples, or use"
+            "the result is not affected, the run only takes longer: cache decoded samples, or use"
             " a machine with more cores"
         )
     more = cores is None or cores > loader.workers

@@ -27,12 +27,12 @@ def inverted_class_weights(
     """Class weights favour the frequent classes.
 
     ## What it does
-    Compares the class weights of a loss function (`weight`, `pos_weight`) with how often each class
-    is a target. It reports weights that grow with the frequency of their class.
+    Compares the class weights of a loss function (`weight`, `pos_weight`) with the class
+    frequencies of the targets. It reports weights that grow with the frequency of their class.
 
     ## Why it matters
-    Weights are meant to make rare classes count. These do the opposite: they add to the imbalance
-    of the data, and the rare classes are predicted even less than without weights.
+    Class weights should strengthen rare classes. These do the opposite: they amplify the imbalance,
+    and rare classes are predicted even less often than without weights.
 
     ## Example
     ```python
@@ -44,10 +44,10 @@ def inverted_class_weights(
     Use the inverse of the frequency: `weight = len(labels) / (classes * labels.bincount())`.
 
     ## When it is wrong
-    A task in which a false alarm of a rare class costs much more than a miss.
+    A task in which a false positive of a rare class costs much more than a miss.
 
     ## How to confirm
-    - Print the class weights beside `labels.bincount()`.
+    - Compare the class weights with `labels.bincount()`.
     """
     for function, slopes in facts.run[TARGET_WEIGHT_SLOPE].items():
         known = slopes.values[np.isfinite(slopes.values)]
@@ -59,11 +59,11 @@ def inverted_class_weights(
         equal = 1 / (last(facts, TARGET_CLASSES, function) or 2)
         if found <= slope or largest < share * equal:
             yield inverted_class_weights.clear(
-                f"class weights of {function} change with the frequency to the power {found:.2g}"
+                f"class weights of {function} scale as the frequency to the power {found:.2g}"
             )
             continue
         yield inverted_class_weights.finding(
-            f"{function} weights frequent classes more than rare ones: weights go with the"
+            f"{function} weights frequent classes more than rare ones: weights scale as the"
             f" frequency to the power {found:.2g} (-1 balances classes), and the most frequent"
             f" class is {percent(largest)} of the targets",
             confidence=Confidence.LIKELY,

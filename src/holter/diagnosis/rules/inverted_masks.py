@@ -1,4 +1,4 @@
-"""The source hides the positions that a mask should keep."""
+"""The source masks the wrong positions, or does not apply a mask."""
 
 from collections.abc import Iterator
 
@@ -15,13 +15,12 @@ _MISTAKES = {
         "invert the mask: `~({subject})`",
     ),
     "row without keys": Mistake(
-        "`{code}` hides each position from itself: the first one has no key left, and the softmax"
-        " over nothing but minus infinity is NaN",
+        "`{code}` hides each position from itself: the first one has no key left, and a softmax"
+        " over only -inf is NaN",
         "let each position see itself: keep `tril()` of ones, or hide `triu(diagonal=1)`",
     ),
     "padding alone": Mistake(
-        "`{code}` is a mean over the positions where `{subject}` is true: over the padding, and"
-        " nothing else",
+        "`{code}` is a mean over the positions where `{subject}` is true: only over the padding",
         "invert the mask in both sums: `~({subject})`",
     ),
     "zero before softmax": Mistake(
@@ -30,7 +29,7 @@ _MISTAKES = {
         "fill with minus infinity: `scores.masked_fill({subject}, float('-inf'))`",
     ),
     "zero before minimum": Mistake(
-        "`{code}` fills what is excluded with 0 before a minimum: the minimum is always the 0",
+        "`{code}` fills excluded elements with 0 before a minimum: the minimum is always 0",
         "fill with infinity: `distances.masked_fill({subject}, float('inf'))`",
     ),
     "off diagonal": Mistake(
@@ -38,9 +37,8 @@ _MISTAKES = {
         "keep `tril()` of ones, or hide `triu(diagonal=1)`",
     ),
     "mask after softmax": Mistake(
-        "`{code}` hides positions after the softmax: they had a share of the weights, and the"
-        " rest does not sum to 1",
-        "hide the scores: `scores.masked_fill(hidden, float('-inf'))` before the softmax",
+        "`{code}` hides positions after the softmax: the remaining weights do not sum to 1",
+        "mask the scores: `scores.masked_fill(hidden, float('-inf'))` before the softmax",
     ),
     "no causal mask": Mistake(
         "`{code}` has no `{subject}`: each position sees the tokens that it predicts",
@@ -48,11 +46,12 @@ _MISTAKES = {
         " `triu(diagonal=1)` of the scores",
     ),
     "unread mask": Mistake(
-        "`{code}`: nothing reads the mask `{subject}`, so that what it hides is attended to",
+        "`{code}`: the mask `{subject}` is never used, so the positions it should hide are"
+        " attended to",
         "use the mask in the attention: `scores.masked_fill(~{subject}, float('-inf'))`",
     ),
     "dropped mask of batch": Mistake(
-        "`{code}` leaves out the `{subject}` of padded batches: the model attends to padding, and"
+        "`{code}` omits the `{subject}` of padded batches: the model attends to padding, and"
         " predictions depend on the longest text of a batch",
         "pass the whole batch: `model(**batch)`",
     ),
@@ -62,36 +61,37 @@ _MISTAKES = {
         "pass the whole encoding on: `model(**encoding)`",
     ),
     "mask on one side": Mistake(
-        "`{code}` masks one of two distributions; the softmax of `{subject}` gives padding a share",
+        "`{code}` masks only one of two distributions; the softmax of `{subject}` assigns"
+        " probability to padding",
         "mask both: `{subject}.masked_fill(~mask, float('-inf'))`",
     ),
     "unread exclusion": Mistake(
-        "`{code}`: nothing reads `{subject}`, so that items to be left out are drawn or ranked",
-        "leave them out: `scores.masked_fill({subject}, float('-inf'))`, or draw again where"
+        "`{code}`: `{subject}` is never used, so items that should be excluded are drawn or ranked",
+        "exclude them: `scores.masked_fill({subject}, float('-inf'))`, or draw again where"
         " `{subject}` is true",
     ),
     "unread padding": Mistake(
-        "`{code}`: nothing reads `{subject}`, so that padding is counted",
-        "weigh by it: `(values * {subject}).sum() / {subject}.sum()`",
+        "`{code}`: `{subject}` is never used, so padding is counted",
+        "weight by it: `(values * {subject}).sum() / {subject}.sum()`",
     ),
 }
 
 
 @rule(severity=Severity.ERROR, level=Level.ARCHITECTURE, needs=(LOSS,), preview=True)
 def inverted_masks(facts: Facts) -> Iterator[Verdict]:
-    """The source hides the positions that a mask should keep.
+    """The source masks the wrong positions, or does not apply a mask.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It compares how a mask is computed,
-    such as `tokens != PAD`, with what its use expects: `masked_fill` and `key_padding_mask` hide
-    what is True, `scaled_dot_product_attention` keeps it. It also reports causal masks that are
-    one diagonal too wide or too narrow, or missing, means over the padding alone, masks that fill
-    in 0 before a softmax or a minimum, masks that are applied after the softmax, and masks that
-    nothing reads.
+    Reads the source of the script and of the modules next to it. It compares how a mask is
+    computed, such as `tokens != PAD`, with what its use expects: `masked_fill` and
+    `key_padding_mask` hide what is True, `scaled_dot_product_attention` keeps it. It also reports
+    causal masks that are one diagonal too wide or too narrow, or missing, means over the padding
+    alone, masks that fill with 0 before a softmax or a minimum, masks applied after the softmax,
+    and masks that are never used.
 
     ## Why it matters
-    The model attends to padding, or to the future, and to nothing else. The loss stays near the
-    best constant prediction, or falls for a wrong reason.
+    The model attends to padding or to future positions. The loss stays near the best constant
+    prediction, or falls for the wrong reason.
 
     ## Example
     ```python
@@ -100,12 +100,12 @@ def inverted_masks(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Invert the mask where it is used. Name masks by what True means: `is_padding`, `keep`.
+    Invert the mask where it is used. Name masks after what True means: `is_padding`, `keep`.
 
     ## When it is wrong
-    The value that is compared means real positions although it is named as padding.
+    The compared value marks real positions although it is named like padding.
 
     ## How to confirm
-    - Change a padded position of an input in evaluation: the output must not change.
+    - Change a padded position of an input in eval mode: the output must not change.
     """
     yield from concluded(inverted_masks, facts, _MISTAKES)

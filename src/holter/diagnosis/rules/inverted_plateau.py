@@ -32,13 +32,13 @@ def inverted_plateau(
     """ReduceLROnPlateau has the wrong mode for its metric.
 
     ## What it does
-    Compares the metric for which `ReduceLROnPlateau` cuts the learning rate with the losses and
-    accuracies of the run, and with the figures that the script prints. It reports a scheduler in
-    mode `max` that is given a loss, and one in mode `min` that is given an accuracy.
+    Compares the metric passed to `ReduceLROnPlateau` when it cuts the learning rate with the losses
+    and accuracies of the run, and with the numbers that the script prints. It reports a scheduler
+    in mode `max` that receives a loss, and one in mode `min` that receives an accuracy.
 
     ## Why it matters
-    Improvements do not count as such: the learning rate is cut again and again while training goes
-    well, and training ends long before it has converged.
+    Improvements do not count: the learning rate is cut repeatedly while training goes well, and
+    training stalls long before convergence.
 
     ## Example
     ```python
@@ -47,10 +47,10 @@ def inverted_plateau(
     ```
 
     ## What to do
-    Set `mode="min"` for a loss and an error, `mode="max"` for an accuracy or another score.
+    Set `mode="min"` for a loss or an error, `mode="max"` for an accuracy or another score.
 
     ## When it is wrong
-    A score that has the value of a recorded loss by chance at each cut.
+    A score that happens to equal a recorded loss at each cut.
 
     ## How to confirm
     - Print the metric and the learning rate after each `scheduler.step(metric)`.
@@ -64,14 +64,14 @@ def inverted_plateau(
     wrong = [(cut, name) for cut, name in named if name]
     if len(wrong) <= len(cuts) / 2:
         yield inverted_plateau.clear(
-            f"the metric of {len(cuts)} cuts is not one for which a {_BETTER[cuts[0].what.mode]}"
-            " value is worse"
+            f"the metric of {len(cuts)} cuts is not one that gets worse as it gets"
+            f" {_BETTER[cuts[0].what.mode]}"
         )
         return
     first, name = wrong[0]
     mode, last = first.what.mode, wrong[-1][0]
     yield inverted_plateau.finding(
-        f"ReduceLROnPlateau has mode={mode!r} and is given {name}, for which a {_BETTER[mode]}"
+        f"ReduceLROnPlateau has mode={mode!r} and receives {name}, for which a {_BETTER[mode]}"
         f" value is worse: it cut the learning rate from {first.what.before:.3g} to"
         f" {last.what.after:.3g} in {len(cuts)} cuts, the first at step {first.step}",
         confidence=Confidence.CERTAIN if len(wrong) > 1 else Confidence.LIKELY,

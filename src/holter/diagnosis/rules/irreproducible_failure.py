@@ -9,7 +9,7 @@ from holter.record.findings import Confidence, Evidence, Level, Severity, Verdic
 from holter.record.signals import REPLAY_LOSS
 from holter.record.trials import UNCHANGED
 
-_WHOLE = "run `holter try replay --whole RUN`: it runs the whole script again, not its step alone"
+_WHOLE = "run `holter try replay --whole RUN`: it runs the whole script again, not only its step"
 _SEED = (
     "set all seeds (`torch.manual_seed(0)`, `random.seed(0)`, `numpy.random.seed(0)`), then record"
     " the failure again"
@@ -31,14 +31,13 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     `holter try replay` restores weights, optimizer, batches and random state from before the
     failure and repeats the same steps, or runs the whole script again. Reports a replay that does
-    not give the recorded losses: from which step on, in which parameter, and what may have done it.
-    It concludes nothing else.
+    not reproduce the recorded losses: from which step on, in which parameter, and the possible
+    causes. It concludes nothing else.
 
     ## Why it matters
-    Something that the capture does not hold takes part in the training: code between the steps, an
-    object of the script such as an environment or a loss scaler, or a counter. If two replays
-    differ from each other, a kernel sums in a different order each time, and the failure may depend
-    on that.
+    The training depends on something outside the capture: code between the steps, an object of the
+    script such as an environment or a loss scaler, or a counter. If two replays differ, a kernel
+    sums in a different order each time, and the failure may depend on that.
 
     ## Example
     ```python
@@ -47,13 +46,12 @@ def irreproducible_failure(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Run the replay with `--whole`: it runs the whole script again, with everything that takes part
-    in the training. If that departs, set all seeds. If two replays differ, set
-    `torch.use_deterministic_algorithms(True)`. If it fails on one machine only, take that machine
-    out of service and test its memory.
+    Run the replay with `--whole`: it runs the complete script again. If that deviates, set all
+    seeds. If two replays differ, set `torch.use_deterministic_algorithms(True)`. If the training
+    fails on one machine only, test the memory of that machine.
 
     ## When it is wrong
-    The failure itself may be ordinary: that a replay departs says nothing about its cause.
+    The failure may have an ordinary cause: a deviating replay does not indicate which.
 
     ## How to confirm
     - `holter try replay --whole RUN`

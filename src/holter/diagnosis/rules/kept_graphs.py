@@ -17,14 +17,14 @@ def kept_graphs(
     """A variable keeps the autograd graphs of earlier steps.
 
     ## What it does
-    Looks at the variables of the functions that call `backward()`: sums that are still connected to
-    the graphs of their terms, and lists or dicts of such tensors. A variable is reported if it
-    grows by the same number of results at every step.
+    Looks at the variables of the functions that call `backward()`: sums that still hold the graphs
+    of their terms, and lists or dicts of such tensors. A variable is reported if it grows by the
+    same number of results at every step.
 
     ## Why it matters
-    The graph of every step stays in memory. What backward needs is freed after `backward()`, the
-    nodes and the tensors themselves are not; results without a backward pass keep everything.
-    Memory grows until the variable is reset, or until it runs out.
+    The graph of every step stays in memory. `backward()` frees its saved tensors, but not the nodes
+    and the results; results without a backward pass keep everything. Memory grows until the
+    variable is reset or memory runs out.
 
     ## Example
     ```python
@@ -33,15 +33,15 @@ def kept_graphs(
     ```
 
     ## What to do
-    Call `.detach()` or `.item()` on what is kept for logging. Compute validation losses under
+    Call `.detach()` or `.item()` on values kept for logging. Compute validation losses under
     `torch.no_grad()`.
 
     ## When it is wrong
-    If the sum is trained on later, its graphs are needed. Variables of frames that are not on the
-    stack when `backward()` is called are not seen.
+    If `backward()` is later called on the sum, its graphs are needed. Variables in frames that are
+    not on the stack during `backward()` are not seen.
 
     ## How to confirm
-    - Print `total.grad_fn` beside the line: it is None for a detached tensor.
+    - Print `total.grad_fn` after the line: it is None for a detached tensor.
     """
     keepers = [keeper for keeper in graph_keepers(facts.run) if keeper.most >= min_results]
     if not keepers:
@@ -73,4 +73,4 @@ def _fix(keeper: Keeper) -> str:
         else f"`{keeper.variable}.append(loss.detach())`"
     )
     line = f" in {keeper.where}" if keeper.where else ""
-    return f"detach what is kept{line}: {example}, or `loss.item()`"
+    return f"detach the stored tensors{line}: {example}, or `loss.item()`"

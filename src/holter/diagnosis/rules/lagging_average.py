@@ -13,14 +13,14 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "slow average": Mistake(
-        "`{code}` averages weights with a decay, in as many steps, of {subject}: most of the"
-        " average is initial weights",
+        "`{code}` averages weights with a decay that is too slow for the run (decay, steps:"
+        " {subject}): the average consists mostly of initial weights",
         "lower the decay so that `1 / (1 - decay)` is a small part of the steps, or use"
         " `min(decay, (1 + step) / (10 + step))`",
     ),
     "average without buffers": Mistake(
-        "`{code}` averages parameters only, and `{subject}` is evaluated: the running statistics of"
-        " its BatchNorm layers are the initial ones",
+        "`{code}` averages only parameters, and `{subject}` is evaluated: the running statistics"
+        " of its BatchNorm layers are still the initial ones",
         "copy the buffers as well: `for a, b in zip(ema.buffers(), model.buffers()): a.copy_(b)`",
     ),
 }
@@ -31,18 +31,18 @@ def lagging_average(
     facts: Facts,
     *,
     min_steps: Annotated[int, "steps needed"] = 50,
-    max_way: Annotated[float, "share of the distance from the start that is too little"] = 0.2,
+    max_way: Annotated[float, "share of the distance from the start that is too small"] = 0.2,
     max_moved: Annotated[float, "distance from the start, over that of the model"] = 0.5,
     min_written: Annotated[float, "writes to the copy per step that make it an average"] = 0.5,
 ) -> Iterator[Verdict]:
     """A running average of the weights is still near the initial weights.
 
     ## What it does
-    When the script has ended, `holter run` looks for copies of the trained model and compares some
-    elements of their weights with those of the model, now and at its first step. It reports a copy
+    After the script has ended, `holter run` looks for copies of the trained model and compares some
+    elements of their weights with the initial and final weights of the model. It reports a copy
     that is updated at about every step but has moved only a small part of the distance. In the
-    source, it reports a decay that is too slow for the number of steps that constants make, and an
-    average that is evaluated with the initial buffers of its BatchNorm layers.
+    source, it reports a decay that is too slow for the configured number of steps, and an average
+    that is evaluated with the initial buffers of its BatchNorm layers.
 
     ## Why it matters
     An average with a decay of 0.9999 covers 10,000 steps. After 500 steps it consists almost
@@ -60,10 +60,10 @@ def lagging_average(
     `min(decay, (1 + step) / (10 + step))`.
 
     ## When it is wrong
-    A target network or teacher that is meant to change slowly, in a run that is cut short.
+    A target network or teacher that should change slowly, in a short run.
 
     ## How to confirm
-    - Evaluate the model itself beside its average.
+    - Compare the evaluation of the model with that of its average.
     """
     if any(event.what.pattern in _MISTAKES for event in facts.run.events_of(CodePattern)):
         yield from concluded(lagging_average, facts, _MISTAKES)
@@ -71,7 +71,7 @@ def lagging_average(
     copies = [event.what for event in facts.run.events_of(CopyCompared)]
     if not copies or facts.run.steps < min_steps:
         yield lagging_average.not_examined(
-            "no copy of the model was left by the script"
+            "the script left no copy of the model"
             if not copies
             else f"{facts.run.steps} of the {min_steps} steps needed"
         )

@@ -35,19 +35,19 @@ def large_epsilon(
     share: Annotated[float, "share of the elements whose gradient is below epsilon"] = 0.9,
     min_epsilon: Annotated[float, "largest epsilon that is a default"] = 1e-7,
     max_pace: Annotated[float, "step of an element over the learning rate"] = 0.05,
-    min_fall: Annotated[float, "share of the loss that a training at full speed loses"] = 0.5,
+    min_fall: Annotated[float, "share by which the loss of a training at full speed falls"] = 0.5,
 ) -> Iterator[Verdict]:
     """Adam's epsilon is larger than the gradients.
 
     ## What it does
     Adam divides each step by the root of the gradient's second moment plus epsilon. The rule looks
     at weights whose gradients are not mostly zero, in the second half of the run. It reports if the
-    root is below epsilon for most elements, an element moves by a fraction of what Adam's step is
-    on noise alone (0.2 learning rates), and the loss fell little.
+    root is below epsilon for most elements, an element moves by a fraction of Adam's step on pure
+    noise (0.2 learning rates), and the loss fell little.
 
     ## Why it matters
     Where epsilon dominates, Adam does not adapt: it is SGD with a learning rate of lr/epsilon.
-    Layers with small gradients hardly move, whatever the learning rate is.
+    Layers with small gradients hardly move.
 
     ## Example
     ```python
@@ -59,8 +59,8 @@ def large_epsilon(
     Set epsilon well below the gradients: 1e-8 in float32.
 
     ## When it is wrong
-    Some recipes (vision and RL) use an epsilon of 1e-3 to 1 with a learning rate to match; then the
-    loss falls and the rule does not report.
+    Some recipes (vision and RL) use an epsilon of 1e-3 to 1 with a matching learning rate; the loss
+    then falls, and the rule reports nothing.
 
     ## How to confirm
     - Repeat the first 100 steps with `eps=1e-8`: the loss should fall faster.

@@ -1,4 +1,4 @@
-"""The first loss is far above that of guessing."""
+"""The initial loss is far above that of guessing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _CHANCE = 3.0  # standard errors by which logits of targets may be below the oth
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The first loss and logits of a classifier, beside guessing."""
+    """The first loss and logits of a classifier, compared with guessing."""
 
     function: str
     classes: float
@@ -50,7 +50,7 @@ class _Start:
 
 @exception
 def margin(facts: Facts, start: _Start) -> str | None:
-    """The loss takes a margin from the logits of the targets on purpose, as in ArcFace."""
+    """The loss subtracts a margin from the target logits on purpose, as in ArcFace."""
     normalisers = readings(facts, OUTPUT_LOG_NORMALISER, start.function, start.step)
     if not len(normalisers) or not len(start.logits):
         return None
@@ -77,9 +77,9 @@ def large_initial_loss(
     nats: Annotated[float, "nats above guessing that the first loss must exceed"] = 3.0,
     large_logits: Annotated[float, "root mean square of logits; a new head gives about 1"] = 5.0,
     soon: Annotated[float, "share of the steps after which a bad start should be over"] = 0.1,
-    kept: Annotated[float, "share of their first size that logits keep if meant so"] = 0.8,
+    kept: Annotated[float, "share of their initial size that intended logits keep"] = 0.8,
 ) -> Iterator[Verdict]:
-    """The first loss is far above that of guessing.
+    """The initial loss is far above that of guessing.
 
     ## What it does
     A new classifier should start near the logarithm of the number of classes, or near the entropy
@@ -89,7 +89,7 @@ def large_initial_loss(
 
     ## Why it matters
     The model starts confident and wrong. The first part of training only undoes that, with
-    gradients far too large for the learning rate, and units may die or saturate on the way.
+    gradients far too large for the learning rate, and units may die or saturate.
 
     ## Example
     ```python
@@ -103,14 +103,14 @@ def large_initial_loss(
     a standard deviation of about 1.
 
     ## When it is wrong
-    Pretrained models with new classes or tokens, losses with class weights or further terms, and
-    models that start with large logits by design, such as cosines times a scale, while they learn
-    slowly.
+    Pretrained models with new classes or tokens, losses with class weights or additional terms, and
+    slowly learning models that start with large logits by design, such as scaled cosines.
 
     ## How to confirm
     - Multiply the last layer's weights by 0.01 before training: the first loss should fall to the
       logarithm of the number of classes.
-    - Feed inputs scaled to mean 0 and standard deviation 1: if that fixes it, it was the inputs.
+    - Feed inputs scaled to mean 0 and standard deviation 1: if that fixes it, the inputs were the
+      cause.
     """
     curve = facts.signed_curve
     if isinstance(curve, str):
@@ -147,7 +147,7 @@ def _start(facts: Facts, curve: Curve) -> _Start | str:
     if function not in CROSS_ENTROPIES:
         return "the loss is not one cross entropy"
     if root_shares(facts) is None and last(facts, LOSS_SUMMED, function):
-        return f"over how many elements {function} sums is unknown"
+        return f"the number of elements that {function} sums over is unknown"
     begin = facts.fresh_start
     if not len(curve) or curve.steps[0] != begin:
         return "the loss before the first update was not read"

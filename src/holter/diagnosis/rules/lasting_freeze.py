@@ -1,4 +1,4 @@
-"""Parameters were frozen after they were given to the optimizer, and never unfrozen."""
+"""Parameters were frozen after they were passed to the optimizer, and never unfrozen."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -22,7 +22,7 @@ from holter.record.signals import (
 
 @exception
 def in_stages(_: Facts, frozen: list[Parameter], __: int | None) -> str | None:
-    """Freezing one part after another is a schedule."""
+    """The parts are frozen one after another, as a schedule does."""
     steps = sorted({each.since for each in frozen})
     if len(steps) < 2:
         return None
@@ -31,7 +31,7 @@ def in_stages(_: Facts, frozen: list[Parameter], __: int | None) -> str | None:
 
 @exception
 def loaded(facts: Facts, frozen: list[Parameter], first: int | None) -> str | None:
-    """Weights from a checkpoint may be frozen permanently."""
+    """The frozen weights come from a checkpoint, so they may be frozen on purpose."""
     if first is not None or not any(e.what.found for e in facts.run.events_of(StateLoaded)):
         return None
     return f"{len(frozen)} parameters were never updated, and a state was loaded"
@@ -52,15 +52,15 @@ def lasting_freeze(
     min_share: Annotated[float, "share of the run that these steps make up"] = 0.2,
     minor: Annotated[float, "share of the parameters below which it is only information"] = 0.1,
 ) -> Iterator[Verdict]:
-    """Parameters were frozen after they were given to the optimizer, and never unfrozen.
+    """Parameters were frozen after they were passed to the optimizer, and never unfrozen.
 
     ## What it does
-    Looks for parameters that required a gradient when the optimizer was given them, that do not
-    require one later, and that stay so until the end while the optimizer goes on updating others.
+    Looks for parameters that required a gradient when they were passed to the optimizer, are frozen
+    later, and stay frozen until the end while the optimizer keeps updating others.
 
     ## Why it matters
-    Nothing else changes: no error, no missing name, and the other parameters still learn. A probe,
-    an evaluation or a helper that froze the model for its own purpose leaves it untrained.
+    There is no error, and the other parameters still learn. A typical cause is a probe, an
+    evaluation or a helper that freezes the model and does not restore it.
 
     ## Example
     ```python
@@ -69,12 +69,12 @@ def lasting_freeze(
     ```
 
     ## What to do
-    Search for `requires_grad` in what runs between two steps of training: evaluations, probes,
-    sampling, export. Set it back there, or use `torch.no_grad()` instead of freezing.
+    Search for `requires_grad` in code that runs between training steps: evaluation, probes,
+    sampling, export. Restore it there, or use `torch.no_grad()` instead of freezing.
 
     ## When it is wrong
-    A part that is frozen on purpose after the optimizer was made. Freeze it before the optimizer is
-    made, or give the optimizer only what it has to train.
+    A part that is frozen on purpose after the optimizer was created. Freeze it earlier, or pass
+    only trainable parameters to the optimizer.
 
     ## How to confirm
     - Print `[n for n, p in model.named_parameters() if not p.requires_grad]` at the end of the run.
@@ -88,7 +88,7 @@ def lasting_freeze(
     frozen = {optimizer: held for optimizer, held in frozen.items() if held}
     if not frozen:
         count = sum(map(len, groups.values()))
-        yield lasting_freeze.clear(f"none of {count} parameters was frozen after it was given")
+        yield lasting_freeze.clear(f"none of {count} parameters was frozen after it was passed")
         return
     for optimizer, held in frozen.items():
         steps, first = _steps(facts, groups[optimizer], held)
@@ -156,7 +156,7 @@ def _finding(
             Evidence(
                 PARAMETER_TRAINABLE,
                 (since, facts.run.steps - 1),
-                "required a gradient when the optimizer was given it, and requires none since"
+                "required a gradient when it was passed to the optimizer, and requires none since"
                 f" step {since}",
                 names[0],
             ),

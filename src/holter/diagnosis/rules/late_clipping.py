@@ -28,7 +28,7 @@ def late_clipping(
 
     ## Why it matters
     The update has already used the unclipped gradients, and the next `zero_grad()` discards the
-    clipped ones. Training runs without clipping, and nothing shows it until a large gradient comes.
+    clipped ones. Training runs without clipping, unnoticed until a large gradient occurs.
 
     ## Example
     ```python
@@ -40,8 +40,8 @@ def late_clipping(
     Order the loop: `zero_grad()`, `backward()`, (`scaler.unscale_`), `clip_grad_norm_`, `step()`.
 
     ## When it is wrong
-    When the call after the step is only made for the norm it returns, or an update is made by hand
-    from `.grad` after the step.
+    The call after the step only serves to read the norm it returns, or the script makes a manual
+    update from `.grad` after the step.
 
     ## How to confirm
     - Print the gradient norm right before `optimizer.step()`: it should never exceed the limit.

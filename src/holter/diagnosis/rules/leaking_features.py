@@ -42,7 +42,7 @@ class Leak:
 
 @exception
 def many_columns(leak: Leak, table: Series, max_share: float) -> str | None:
-    """Where the only column, or many columns, predict the target, that is the task itself."""
+    """The only column, or many columns, predict the target: that is the task itself."""
     total = len(table)
     features = len(leak.columns) / leak.width
     if len(leak.columns) < total and features <= max(max_share * total, 1):
@@ -52,7 +52,7 @@ def many_columns(leak: Leak, table: Series, max_share: float) -> str | None:
 
 @exception
 def alike_columns(leak: Leak, _: Series, __: float) -> str | None:
-    """Several columns that predict the target about as well are neighbours in time or space."""
+    """Several columns predict the target about equally well, like neighbours in time or space."""
     return f"{leak.summary}: {leak.says}" if leak.is_shared else None
 
 
@@ -82,9 +82,10 @@ def leaking_features(
 
     ## What it does
     Compares each column of a table with the target. It reports a column that is a linear function
-    of the target or has one value per class, columns that are the classes one-hot, and, as a hint,
-    a column that gives the order of the target or tells almost all of it (mutual information,
-    against permuted targets), everywhere or in training alone. Two that do so together are noted.
+    of the target or has one value per class, columns that are the one-hot encoded classes, and, as
+    a hint, a column that determines the order of the target or almost all of it (mutual
+    information, against permuted targets), in all data or only in training. Two columns that do so
+    together are noted.
 
     ## Why it matters
     The model learns to copy that column. The loss is very low, also in validation, but the model
@@ -102,12 +103,12 @@ def leaking_features(
     an index of a table sorted by class.
 
     ## When it is wrong
-    The target is a simple function of one or two columns by design. A leak with much noise, or one
-    that is spread over more columns, is missed.
+    The target is a simple function of one or two columns by design. Noisy leaks, and leaks spread
+    over more columns, are missed.
 
     ## How to confirm
     - Train without the column: the loss should get much worse.
-    - Print the column beside the target for ten samples.
+    - Print the column next to the target for ten samples.
     """
     values = series(facts.run, DATASET_COLUMN_VALUES, "train")
     count = measured(facts.run, DATASET_EXAMINED, "train") or 0
@@ -115,7 +116,7 @@ def leaking_features(
     copy = series(facts.run, DATASET_COLUMN_COPY, "train")
     class_counts = series(facts.run, DATASET_CLASS_COUNT, "train")
     if values is None or (residue is None and copy is None):
-        yield leaking_features.not_examined("targets are not single numbers that differ")
+        yield leaking_features.not_examined("targets are not single, varying numbers")
         return
     if count < min_samples:
         yield leaking_features.not_examined(f"{count:.0f} of the {min_samples} samples needed")

@@ -30,14 +30,14 @@ def leaking_future(
     """Outputs depend on later inputs although the targets are the next inputs.
 
     ## What it does
-    Reads the experiment causality, which runs if the targets are the inputs shifted by one: it
-    replaces all inputs from one position on, in eval mode, and the outputs before that position
-    must not change. Positions without a target, such as the prompt of a prefix model, do not count.
+    Uses the experiment `causality`, which runs if the targets are the inputs shifted by one: in
+    eval mode, it replaces all inputs from one position on; the outputs before that position must
+    not change. Positions without a target, such as the prompt of a prefix model, do not count.
 
     ## Why it matters
-    The answer is among the inputs: the loss falls to nearly zero within some hundred steps, in
-    training and in validation alike, and the model learns to copy. During generation there is no
-    next element to copy, and the model is useless.
+    The inputs contain the answer: the loss falls to nearly zero within a few hundred steps, in
+    training and validation alike, and the model learns to copy. During generation there is no next
+    element to copy, and the model is useless.
 
     ## Example
     ```python
@@ -51,8 +51,8 @@ def leaking_future(
     over features, not over time. The named module is the first that leaks.
 
     ## When it is wrong
-    A model that may see later inputs on purpose, while its targets happen to be its inputs shifted
-    by one.
+    A model that is allowed to see later inputs and whose targets happen to be its inputs shifted by
+    one.
 
     ## How to confirm
     - Change the last token of a sequence and compare the outputs before it, in eval mode: they must

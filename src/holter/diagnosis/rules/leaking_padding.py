@@ -27,18 +27,18 @@ _NEARLY_ALL = 0.9  # share of the steps at which inputs have the same size: epoc
 
 @exception
 def maximum_over_positions(facts: Facts, changed: str) -> str | None:
-    """Padding whose amount does not matter enters through a maximum, which trains with it."""
+    """The amount of padding does not matter: it enters through a maximum, and training adapts."""
     if PADDING_AMOUNT not in facts.run:
         return None
     for trial, series in facts.run[PADDING_AMOUNT].items():
         if float(series.values[-1]) > float(facts.run[PADDING_ROUNDING][trial].values[-1]):
             return None
-    return f"{changed}, whatever their number, as a maximum over positions does"
+    return f"{changed}, regardless of their number, as with a maximum over positions"
 
 
 @exception
 def next_to_padding(facts: Facts, changed: str) -> str | None:
-    """A convolution or recurrence that reaches into padding changes only outputs next to it."""
+    """A convolution or recurrence that reaches into padding changes only adjacent outputs."""
     if PADDING_START not in facts.run:
         return None
     for trial, series in facts.run[PADDING_START].items():
@@ -65,16 +65,16 @@ def leaking_padding(
     """Padding changes the outputs, or counts in the loss.
 
     ## What it does
-    Reads the experiment padding: samples are given to the model with and without their padding, in
-    eval mode, and outputs that the loss counts must not change. It is a hint if all batches are
-    padded to one length, or if a training that learned changes little or no position gets another
-    class; padding of one length beside a training that learned is not reported. If outputs do not
-    change, it gives a hint when the loss counts targets that are padding.
+    Uses the experiment `padding`: the model is called in eval mode on samples with and without
+    their padding; outputs that the loss counts must not change. It is a hint if all batches are
+    padded to one length, or, in a training that learned, if the change is small or changes no
+    predicted class; a fixed length in a training that learned is not reported. If outputs do not
+    change, it gives a hint if the loss counts padded targets.
 
     ## Why it matters
-    The output for a sample then depends on the longest sample of its batch. Alone, sorted by
-    length, or in batches of another size, it gets other outputs, and the model learns to detect
-    lengths. Padding that counts in the loss is easy to predict: the loss looks better than it is.
+    The output for a sample then depends on the longest sample of its batch: it changes with the
+    batch size and with sorting by length, and the model learns to detect lengths. Padding that
+    counts in the loss is easy to predict: the loss looks better than it is.
 
     ## Example
     ```python
@@ -88,8 +88,7 @@ def leaking_padding(
     `pack_padded_sequence`. Set targets at padded positions to the loss's `ignore_index`.
 
     ## When it is wrong
-    Batches have several lengths in training, and the model has learned to ignore padding as well
-    as it needs to.
+    Batch lengths vary in training, and the model has learned to ignore padding well enough.
 
     ## How to confirm
     - Call the model in eval mode on one short sample, alone and padded: the outputs must agree.

@@ -25,20 +25,21 @@ def limited_generator(
     facts: Facts,
     *,
     min_steps: Annotated[int, "sampled steps of each kind of input needed"] = 10,
-    margin: Annotated[float, "largest distance of samples from the bound they press on"] = 0.01,
-    often: Annotated[float, "share of the samples that press on it"] = 0.5,
+    margin: Annotated[float, "largest distance of samples from the bound"] = 0.01,
+    often: Annotated[float, "share of the samples at the bound"] = 0.5,
     beyond: Annotated[float, "factor by which the data exceed the bound"] = 1.2,
 ) -> Iterator[Verdict]:
     """The generator cannot reach the range of the data.
 
     ## What it does
-    Where models are trained alternately, reads the largest absolute value that each of them is
-    given. A discriminator is given data and generated samples: it reports samples that press on 1,
-    the bound of a tanh or a sigmoid, in the second half of the training while the data go beyond.
+    For alternately trained models, records the largest absolute value of the inputs of each. A
+    discriminator receives data and generated samples: the rule reports generated samples that stay
+    at 1, the bound of a tanh or sigmoid, in the second half of the training while the data exceed
+    it.
 
     ## Why it matters
-    The generator cannot make most of the data. The discriminator tells the two apart by their size
-    alone, its loss goes to 0, and the generator is driven into saturation.
+    The generator cannot produce most of the data. The discriminator distinguishes the two by
+    magnitude alone, its loss goes to 0, and the generator saturates.
 
     ## Example
     ```python
@@ -51,7 +52,7 @@ def limited_generator(
     for a sigmoid, or remove that activation.
 
     ## When it is wrong
-    Data with a few outliers beyond the bound, which need not be generated.
+    Data with a few outliers beyond the bound that need not be generated.
 
     ## How to confirm
     - Print the minimum and maximum of a real and of a generated batch.
@@ -59,7 +60,7 @@ def limited_generator(
     in_turn = [model for model in facts.run[INPUT_ABSMAX] if model in facts.run[LOSS]]
     if len(in_turn) < 2:
         yield limited_generator.not_examined(
-            "the inputs of no two models that are trained alternately were read"
+            "no inputs of two alternately trained models were read"
         )
         return
     for model in in_turn:
@@ -74,8 +75,8 @@ def limited_generator(
             continue
         span = (series.first, series.last)
         yield limited_generator.finding(
-            f"{model} is given samples that end at {bounded.max():.3g}, alternately with data that"
-            f" reach {np.median(others):.3g}",
+            f"{model} receives generated samples of at most {bounded.max():.3g}, alternating with"
+            f" data of up to {np.median(others):.3g}",
             confidence=Confidence.LIKELY,
             onset=series.first,
             evidence=(
@@ -91,4 +92,4 @@ def limited_generator(
             " `x / x.abs().max()` for a tanh, or remove that activation",
         )
         return
-    yield limited_generator.clear("no model is given samples that end at the bound of a tanh")
+    yield limited_generator.clear("no model receives samples that end at the bound of a tanh")

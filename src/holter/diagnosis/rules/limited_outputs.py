@@ -38,12 +38,13 @@ class Range:
 
 @exception
 def swapped_arguments(outputs: Range, targets: Range, change: float) -> str | None:
-    """The loss is given targets before predictions: it is the labels that end at 0 and 1."""
+    """The arguments of the loss are swapped: the labels are bounded by 0 and 1, not the outputs."""
     if targets.change <= outputs.change + change:
         return None
     return (
-        f"the range of what is passed as targets changed {np.exp(targets.change):.2g} times during"
-        f" training, that of outputs {np.exp(outputs.change):.2g} times: they are swapped"
+        f"the range of the targets argument changed {np.exp(targets.change):.2g} times during"
+        f" training, that of the outputs {np.exp(outputs.change):.2g} times: the arguments are"
+        " swapped"
     )
 
 
@@ -63,8 +64,8 @@ def limited_outputs(
     *,
     min_steps: Annotated[int, "sampled steps needed"] = 20,
     beyond: Annotated[float, "distance of targets beyond a bound, in standard deviations"] = 0.5,
-    margin: Annotated[float, "largest distance of outputs from a bound they press on"] = 0.02,
-    often: Annotated[float, "share of the later steps on which they press on it"] = 0.5,
+    margin: Annotated[float, "largest distance of outputs from the bound"] = 0.02,
+    often: Annotated[float, "share of the later steps with outputs at the bound"] = 0.5,
     change: Annotated[
         float, "log ratio by which the range of targets changes more than that of outputs"
     ] = 0.4,
@@ -72,13 +73,13 @@ def limited_outputs(
     """The output range cannot reach the targets.
 
     ## What it does
-    For losses on numbers, compares the range of all outputs with the range of all targets. It
-    reports targets that lie beyond a bound which an activation makes (0 for a ReLU, 0 and 1 for a
-    sigmoid, -1 and 1 for a tanh) if outputs press on that bound and never pass it.
+    For regression losses, compares the range of all outputs with the range of all targets. It
+    reports targets beyond the bound of an activation (0 for a ReLU, 0 and 1 for a sigmoid, -1 and 1
+    for a tanh) if outputs reach that bound and never exceed it.
 
     ## Why it matters
-    A ReLU cannot return a negative number, a sigmoid nothing above 1. The loss stops at the part of
-    the targets that cannot be reached, and outputs at the bound get no gradient that moves them.
+    A ReLU cannot return a negative number, a sigmoid nothing above 1. The error on unreachable
+    targets remains, and outputs at the bound get no gradient.
 
     ## Example
     ```python
@@ -90,7 +91,7 @@ def limited_outputs(
     Remove the activation after the last layer, or scale the targets into its range.
 
     ## When it is wrong
-    Targets that go beyond the bound on purpose, to be clipped, as some rewards are.
+    Targets beyond the bound that are clipped on purpose, such as some rewards.
 
     ## How to confirm
     - Compare the largest and smallest prediction over an epoch with those of the targets.
@@ -124,7 +125,7 @@ def limited_outputs(
             continue
         span = (series.first, series.last)
         yield limited_outputs.finding(
-            f"{measured}: outputs end where those of a {name} end",
+            f"{measured}: outputs stop at the bounds of a {name}",
             confidence=Confidence.LIKELY,
             onset=series.first,
             evidence=(

@@ -1,4 +1,4 @@
-"""The training loss falls and the accuracy does not change."""
+"""The training loss falls while the accuracy does not change."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,17 +34,17 @@ def loss_accuracy_parting(
     max_change: Annotated[float, "largest change of the accuracy"] = 0.01,
     max_accuracy: Annotated[float, "accuracy above which there is little room"] = 0.9,
 ) -> Iterator[Verdict]:
-    """The training loss falls and the accuracy does not change.
+    """The training loss falls while the accuracy does not change.
 
     ## What it does
-    Compares the thirds of the readings. It gives a hint if the loss falls from each third to the
-    next, while the accuracy on the same training batches stays the same and has room to rise. A
-    validation loss that rises while its accuracy does not fall is noted as normal: calibration.
+    Splits the readings into thirds. It gives a hint if the loss falls from each third to the next
+    while the accuracy on the same training batches is constant and has room to rise. A validation
+    loss that rises while its accuracy does not fall is noted as normal: calibration.
 
     ## Why it matters
-    The accuracy counts which class comes first, the loss also how confident the model is. A loss
-    that falls without more correct predictions falls by another term (a penalty, an auxiliary
-    task), by a few samples with huge losses, or by shrinking logits: not by learning the task.
+    The accuracy depends only on the top class, the loss also on the confidence. Without more
+    correct predictions, the loss falls through another term (a penalty, an auxiliary task), a few
+    samples with huge losses, or shrinking logits: not by learning the task.
 
     ## Example
     ```python
@@ -53,18 +53,17 @@ def loss_accuracy_parting(
     ```
 
     ## What to do
-    Log the terms of the loss separately. If the term of the labels does not fall, give it more
+    Log the terms of the loss separately. If the classification term does not fall, increase its
     weight, and check that labels belong to their inputs. If it falls, look at the samples with the
     largest losses.
 
     ## When it is wrong
-    Rare events: a good detector may rank them well and never predict one at a threshold of one
-    half. Phases of training in which the model first learns how confident to be.
+    Rare events: a good detector may rank them well but never predict one at a threshold of 0.5.
+    Early phases in which the model first learns its confidence.
 
     ## How to confirm
-    - Train on the loss of the labels alone: if it does not fall, the accuracy had no reason to
-      rise.
-    - Print the ten largest losses of single samples, at the start and now.
+    - Train on the classification term alone: if it does not fall, the accuracy cannot rise.
+    - Print the ten largest per-sample losses, at the start and now.
     """
     yield from _notes(facts)
     losses = [loss for loss in facts.run[LOSS].values() if len(loss)]
@@ -153,7 +152,7 @@ def _finding(thirds: _Thirds, owner: str, span: tuple[int, int]) -> Verdict:
             ),
             Evidence(LOSS, span, f"{losses} in thirds of the run"),
         ),
-        fix="log the terms of the loss separately, and check whether that of the labels falls",
+        fix="log the terms of the loss separately, and check whether the classification term falls",
     )
 
 

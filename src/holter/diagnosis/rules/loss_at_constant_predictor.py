@@ -24,7 +24,7 @@ from holter.record.signals import ACCURACY, LOSS, OUTPUT_SPREAD
 
 @exception
 def begins_to_learn(chance: Chance) -> str | None:
-    """Predictions differ more and more after few steps, so the model has begun to learn."""
+    """Predictions vary more and more after few steps, so the model has begun to learn."""
     if chance.standing is not Standing.YOUNG or chance.predictions is None:
         return None
     return f"{chance}, by {chance.predictions.spread:.2g} at the end"
@@ -51,14 +51,14 @@ def loss_at_constant_predictor(
     """The training loss is no lower than that of the best constant prediction.
 
     ## What it does
-    A model that predicts the same for every input reaches at best the entropy of the labels (cross
-    entropies) or the variance of the targets (squared error). The rule reports a loss, or a term of
-    it, that ends at or above this level and does not fall; a little below it, if no validation is
-    better. It is likely if predictions hardly differ between inputs for long or validation agrees.
+    A constant prediction reaches at best the entropy of the labels (cross entropies) or the
+    variance of the targets (squared error). The rule reports a loss, or a term of it, that ends at
+    or above this level and does not fall; also slightly below it, if validation is no better. It is
+    likely if predictions hardly differ between inputs for long or validation agrees.
 
     ## Why it matters
-    The model uses nothing of its inputs, or nothing that helps. The curve may look like learning:
-    the loss falls from its first value to this one while only class frequencies are learned.
+    The model does not use its inputs, or gains nothing from them. The curve may look like learning:
+    the loss falls from its initial value to this level while only class frequencies are learned.
 
     ## Example
     ```python
@@ -67,21 +67,21 @@ def loss_at_constant_predictor(
     ```
 
     ## What to do
-    Check that inputs and labels belong together where batches are made: permute both with one
-    index, print a few pairs. Check that inputs are scaled and units are alive. If the loss fell to
-    this level within a few steps, the first updates were too large: lower the learning rate 10
+    Check that inputs and labels belong together where batches are created: permute both with one
+    index, print a few pairs. Check that inputs are scaled and units are not dead. If the loss fell
+    to this level within a few steps, the first updates were too large: lower the learning rate 10
     times or warm it up.
 
     ## When it is wrong
     Tasks with a long plateau before the first drop (retrieval, modular arithmetic, deep networks
-    without normalisation) stay at this level for a while. Targets that cannot be predicted from
-    the inputs, such as random test data: the finding is right, and there is nothing to fix.
+    without normalisation) stay at this level for a while. Targets that cannot be predicted from the
+    inputs, such as random test data: the finding is correct, but there is nothing to fix.
 
     ## How to confirm
     - Run `holter try preflight train.py`: it trains with true and with shuffled labels, and on one
-      small batch, which tells whether the data, the model or the loop is at fault.
-    - Shuffle the inputs of a batch against its labels and compute the loss again: if it stays the
-      same, the model does not use its inputs.
+      small batch, which shows whether the data, the model or the loop is at fault.
+    - Shuffle the inputs of a batch against its labels and compute the loss again: if it does not
+      change, the model does not use its inputs.
     """
     say = loss_at_constant_predictor
     chance = chance_of(
@@ -176,13 +176,13 @@ def _finding(
                 Evidence(ACCURACY, (chance.onset, read.last), accuracy, baseline.function)
             )
     fix = (
-        "print a few inputs beside their labels and check that inputs are scaled; then train on one"
-        " small batch, and with a tenth of the learning rate"
+        "print a few inputs next to their labels and check that inputs are scaled; then train on"
+        " one small batch, and with a tenth of the learning rate"
     )
     lab = learning_in_the_lab(facts)
     if lab is not None:
         evidence.append(lab)
-        fix = "the step learns when it is repeated alone: check the loop, optimizer and schedule"
+        fix = "the step learns when repeated alone: check the loop, optimizer and schedule"
     return loss_at_constant_predictor.finding(
         _summary(chance),
         confidence=Confidence.LIKELY

@@ -1,4 +1,4 @@
-"""The loss fell initially and has been level since, with little learned."""
+"""The loss fell initially and then plateaued with little learned."""
 
 import itertools
 from collections.abc import Iterator
@@ -35,16 +35,16 @@ def loss_plateau(
         float, "share below the best constant prediction at which a plateau is harmless"
     ] = 0.1,
 ) -> Iterator[Verdict]:
-    """The loss fell initially and has been level since, with little learned.
+    """The loss fell initially and then plateaued with little learned.
 
     ## What it does
-    Looks for the longest level end of the curve, after a first drop. Most healthy runs end like
-    that, so it is a finding only where both the loss and the accuracy are hardly better than the
+    Looks for the longest plateau at the end of the curve, after a first drop. Most healthy runs end
+    like that, so it is a finding only if both the loss and the accuracy are hardly better than the
     best constant prediction.
 
     ## Why it matters
-    The first drop was scale and class frequencies, not the task. Steps since then were wasted,
-    although weights still move.
+    In the first drop the model learned scale and class frequencies, not the task. The steps since
+    then were wasted, although weights still change.
 
     ## Example
     ```python
@@ -58,15 +58,15 @@ def loss_plateau(
     and labels, and at the size of the model.
 
     ## When it is wrong
-    Tasks in which little can be predicted (markets, clicks, random text): a few percent may be all
-    there is. Tasks with a long plateau before a second drop. Losses whose best constant prediction
-    is unknown are not examined.
+    Tasks in which little can be predicted (markets, clicks, random text): a gain of a few percent
+    may be the maximum. Tasks with a long plateau before a second drop. Losses whose best constant
+    prediction is unknown are not examined.
 
     ## How to confirm
     - Train on one batch from the last checkpoint: if that loss falls, model and loop work, and the
-      data or the learning rate hold the plateau.
-    - Continue from the last checkpoint for 100 steps with a tenth of the learning rate: a loss that
-      falls at once was held up by steps that are too large.
+      data or the learning rate cause the plateau.
+    - Continue from the last checkpoint for 100 steps with a tenth of the learning rate: if the loss
+      falls at once, the steps were too large.
     """
     curve = facts.curve
     if isinstance(curve, str):
@@ -116,9 +116,9 @@ def _staircase(facts: Facts, curve: Curve) -> Iterator[Verdict]:
         return
     if edges.sum() > 2 * abs(within.sum()):
         yield loss_plateau.normal(
-            f"the loss falls in steps, by {np.median(edges):.2g} at each edge between epochs of"
-            f" {epoch} steps and by {np.median(within):.2g} within one: samples repeat and are"
-            " memorised; no fault, but watch the validation loss",
+            f"the loss falls in steps, by {np.median(edges):.2g} at each epoch boundary (every"
+            f" {epoch} steps) and by {np.median(within):.2g} within an epoch: samples repeat and"
+            " are memorised; not an error, but watch the validation loss",
             (Evidence(LOSS, curve.span, f"{len(edges)} steps down", curve.owner),),
         )
 

@@ -62,7 +62,7 @@ class Spike:
 
 @exception
 def rate_raised(facts: Facts, curve: Curve, spike: Spike, _: float) -> str | None:
-    """A schedule raised the learning rate: the loss is expected to rise with it."""
+    """A schedule raised the learning rate, and the loss rises with it."""
     around = (curve.steps >= spike.step - _BEFORE) & (curve.steps <= spike.end + _AFTER)
     rate = rates(facts, curve.steps[around])
     if not rate[0] > 0 or rate.max() <= 1.2 * rate[0]:
@@ -75,7 +75,7 @@ def rate_raised(facts: Facts, curve: Curve, spike: Spike, _: float) -> str | Non
 
 @exception
 def new_data(facts: Facts, _: Curve, spike: Spike, spreads: float) -> str | None:
-    """The inputs, labels or lengths changed permanently at the same step: so did the task."""
+    """The inputs, labels or lengths changed permanently at the same step, so the task changed."""
     for signal in (INPUT_MEAN, INPUT_STD, TARGET_BATCH_ENTROPY, MODEL_ELEMENTS):
         is_size = signal is MODEL_ELEMENTS
         if (
@@ -92,7 +92,7 @@ def new_data(facts: Facts, _: Curve, spike: Spike, spreads: float) -> str | None
 
 @exception
 def growing_targets(facts: Facts, _: Curve, spike: Spike, __: float) -> str | None:
-    """The variance of the targets grew by as much as the loss, so nothing was lost."""
+    """The variance of the targets grew as much as the loss, so the relative error did not rise."""
     if spike.after is None or spike.before <= 0 or TARGET_STD not in facts.run:
         return None
     for series in facts.run[TARGET_STD].values():
@@ -142,12 +142,12 @@ def loss_spike(
     ## What it does
     Compares each loss after warm-up with the median of the 64 before it in the same stage; a spike
     is a loss far above that, twice within three readings. A spike counts if the median loss after
-    it stays above the median before it. Gradient norm, updates and Adam's second moment tell which
+    it stays above the median before it. Gradient norm, updates and Adam's second moment show which
     moved first.
 
     ## Why it matters
     The model lost something it had learned and continues from a worse state. Spikes that do not
-    recover tend to repeat, each from a higher level.
+    recover tend to recur, each from a higher level.
 
     ## Example
     ```python
@@ -161,13 +161,12 @@ def loss_spike(
     warm-up; if gradients moved first, clip them. The batch before the spike is rarely the cause.
 
     ## When it is wrong
-    A harder stage of training (new data, a second task) raises the level of the loss. A stage that
-    shows in the inputs or labels, or has an optimizer or a loss function of its own, is recognised;
-    others are not.
+    A harder stage of training (new data, a second task) raises the loss. A new stage is recognised
+    if the inputs or labels change, or if it has its own optimizer or loss function.
 
     ## How to confirm
-    - Train on the same batches from an older checkpoint: without a spike, the state of weights and
-      optimizer was the cause, not the data.
+    - Train on the same batches from an older checkpoint: if there is no spike, the state of weights
+      and optimizer was the cause, not the data.
     - Compare the validation loss before and after the spike.
     """
     curve = facts.signed_curve

@@ -1,4 +1,4 @@
-"""The loss compares the largest output of each sample with the target."""
+"""The loss compares the maximum of each sample's outputs with the target."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -18,17 +18,17 @@ from holter.record.signals import LOSS_LARGEST_OUTPUT
 def maximum_in_loss(
     facts: Facts, *, min_readings: Annotated[int, "sampled steps needed"] = 8
 ) -> Iterator[Verdict]:
-    """The loss compares the largest output of each sample with the target.
+    """The loss compares the maximum of each sample's outputs with the target.
 
     ## What it does
-    Reads from the graph of a regression loss which output of a sample it compares with the target.
-    It reports if that is the largest one on every sampled step, whatever action, class or item the
-    target belongs to.
+    Determines from the graph of a regression loss which output of a sample is compared with the
+    target. It reports if that is the maximum on every sampled step, regardless of which action,
+    class or item the target belongs to.
 
     ## Why it matters
     The target is the value of one output: of the action that was taken, of the item that was shown.
-    If the largest output gets it, every value is learned as a mix of all, and the choice by the
-    largest value means nothing. The loss falls nevertheless.
+    If it is always compared with the maximum, the values of different actions are mixed up, and the
+    argmax is meaningless. The loss falls nevertheless.
 
     ## Example
     ```python
@@ -37,15 +37,15 @@ def maximum_in_loss(
     ```
 
     ## What to do
-    Choose the output by the index that the target belongs to, with `gather` or
-    `outputs[torch.arange(n), index]`. The maximum belongs to the target of the next state only,
-    under `torch.no_grad()`.
+    Select the output by the index that the target belongs to, with `gather` or
+    `outputs[torch.arange(n), index]`. Use the maximum only for the next state in the target, under
+    `torch.no_grad()`.
 
     ## When it is wrong
-    The outputs are instances or time steps of one sample, and the target is meant for the largest.
+    The outputs are instances or time steps of one sample, and the target applies to the maximum.
 
     ## How to confirm
-    - Print how often `model(states).argmax(1) == actions`: where it is not, the wrong output is
+    - Print how often `model(states).argmax(1) == actions`: in all other cases the wrong output is
       trained.
     """
     largest = facts.run[LOSS_LARGEST_OUTPUT].get("")
@@ -64,6 +64,6 @@ def maximum_in_loss(
         confidence=Confidence.HINT,
         onset=largest.first,
         evidence=(Evidence(LOSS_LARGEST_OUTPUT, span, says),),
-        fix="choose the output that the target belongs to:"
-        " `model(states).gather(1, actions[:, None]).squeeze(1)`",
+        fix="select the output that the target belongs to: `model(states).gather(1, actions[:,"
+        " None]).squeeze(1)`",
     )

@@ -1,4 +1,4 @@
-"""Labels belong to another position of the sequence, and little was learned."""
+"""Labels are shifted by one or two positions, and little was learned."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -23,16 +23,16 @@ def misaligned_labels(
     min_ratio: Annotated[float, "times as much as the own token explains"] = 3.0,
     max_learned: Annotated[float, "loss at the end over the best constant prediction"] = 0.7,
 ) -> Iterator[Verdict]:
-    """Labels belong to another position of the sequence, and little was learned.
+    """Labels are shifted by one or two positions, and little was learned.
 
     ## What it does
     Measures how much of the entropy of labels is explained by the tokens one and two positions
-    before and after them, over the training samples. It reports if another position explains far
-    more than the label's own and the loss stayed near the best constant prediction.
+    before and after them, over the training samples. It reports if one of these positions explains
+    far more than the label's own and the loss stayed near the best constant prediction.
 
     ## Why it matters
-    A label that stands one position too early belongs to a token that a causal model has not seen
-    yet; one that stands too late has to be remembered.
+    A label one position too early belongs to a token that a causal model has not seen yet; one that
+    is too late requires memory.
 
     ## Example
     ```python
@@ -41,14 +41,14 @@ def misaligned_labels(
     ```
 
     ## What to do
-    Print one sample, tokens and labels below each other. Special tokens at the beginning shift all
-    tokens but no label; padding and truncation at the left do the same.
+    Print the tokens and labels of one sample below each other. Special tokens at the beginning
+    shift the tokens but not the labels; so do padding and truncation on the left.
 
     ## When it is wrong
-    Tasks in which the label of a position is about the next or the previous token on purpose.
+    Tasks in which the label of a position deliberately describes the next or previous token.
 
     ## How to confirm
-    - Print the tokens of one sample beside their labels.
+    - Print the tokens of one sample next to their labels.
     - Shift the labels by the reported number of positions, and train again.
     """
     found = series(facts.run, DATASET_ALIGNMENT, "train")
@@ -73,5 +73,5 @@ def misaligned_labels(
         confidence=Confidence.HINT,
         onset=0,
         evidence=(Evidence(DATASET_ALIGNMENT, (0, 4), measured, "train"),),
-        fix=f"shift the labels by {abs(offset)}: print the tokens of one sample beside its labels",
+        fix=f"shift the labels by {abs(offset)}: print the tokens of one sample next to its labels",
     )

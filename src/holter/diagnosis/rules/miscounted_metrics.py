@@ -1,4 +1,4 @@
-"""The source computes a metric by a wrong threshold, argument or count."""
+"""The source computes a metric with a wrong threshold, argument or count."""
 
 from collections.abc import Iterator
 
@@ -21,36 +21,35 @@ _MISTAKES = {
     "batches by samples": Mistake(
         "`{code}` divides a sum of batch means by the number of samples, `{subject}`: the result is"
         " too small by the batch size",
-        "weigh each batch: `total += loss.item() * len(y)`, or divide by `len(loader)`",
+        "weight each batch: `total += loss.item() * len(y)`, or divide by `len(loader)`",
         Confidence.HINT,
     ),
     "exponent of sum": Mistake(
-        "`{code}` is the exponent of the sum of the losses of all batches, `{subject}`",
+        "`{code}` is the exponential of the sum of all batch losses, `{subject}`",
         "divide first: `math.exp({subject} / len(loader))`",
     ),
     "exchanged arguments": Mistake(
         "`{code}` passes predictions first (`{subject}`); the first argument is the true labels",
-        "exchange them: `metric(y_true, y_pred)`",
+        "swap them: `metric(y_true, y_pred)`",
     ),
     "truth first": Mistake(
         "`{code}` passes the true labels first (`{subject}`); this library takes the predictions"
         " first",
-        "exchange them: `metric(preds, target)`",
+        "swap them: `metric(preds, target)`",
     ),
     "averaged metrics": Mistake(
-        "`{code}` is a metric of each batch, `{subject}`, and its mean over batches is reported: it"
-        " does not add up, and a batch without positives counts as much as any other",
-        "add up the counts, or keep all predictions, and compute the metric once after the loop",
+        "`{code}` averages a per-batch metric, `{subject}`: such a mean is not the metric of all"
+        " samples, and a batch without positives counts as much as any other",
+        "accumulate the counts or all predictions, and compute the metric once after the loop",
     ),
     "averaged roots": Mistake(
-        "`{code}` takes the root of each batch, and its mean is reported: it is at most the root of"
-        " the mean",
+        "`{code}` averages the roots of batches: the result is smaller than the root of the mean",
         "average the squared errors over all samples, and take the root once",
         Confidence.HINT,
     ),
     "ranks with ties": Mistake(
-        "`{code}` rounds the scores before they are ranked (`{subject}`): the comparison decides"
-        " the places of equal scores, not the model",
+        "`{code}` rounds the scores before ranking (`{subject}`): tie-breaking decides the ranks,"
+        " not the model",
         "rank by the scores themselves, or count half of the ties: `+ 0.5 * (s == own).sum(1)`",
     ),
     "scale in root": Mistake(
@@ -59,47 +58,49 @@ _MISTAKES = {
         "multiply after the root: `mse ** 0.5 * {subject}`",
     ),
     "sorted predictions": Mistake(
-        "`{code}` puts the data into another order, `{subject}`, and the predictions stay in it,"
-        " while the labels do not",
-        "put them back: `restored[{subject}] = predictions`, or `predictions[argsort({subject})]`",
+        "`{code}` reorders the data by `{subject}`; the predictions keep that order, but the"
+        " labels do not",
+        "restore the order: `restored[{subject}] = predictions`, or"
+        " `predictions[argsort({subject})]`",
     ),
     "hard ranking": Mistake(
-        "`{code}` ranks by classes (`{subject}`), not by scores: there are two ranks only",
+        "`{code}` ranks by predicted classes (`{subject}`), not by scores: there are only two"
+        " ranks",
         "pass the probabilities or logits of the positive class",
     ),
     "threshold of zero": Mistake(
-        "`{code}` compares probabilities with 0: all of them are above",
+        "`{code}` compares probabilities with 0: all of them are larger",
         "compare probabilities with 0.5, logits with 0",
     ),
     "softmax threshold": Mistake(
-        "`{code}` thresholds `{subject}`, whose classes sum to 1; the loss trains independent"
-        " labels, of which several may be true",
+        "`{code}` thresholds `{subject}`, a softmax that sums to 1; the loss trains independent"
+        " labels, several of which may be true",
         "take the sigmoid: `torch.sigmoid(logits) > 0.5`",
     ),
     "logits threshold": Mistake(
-        "`{code}` compares `{subject}` with 0.5; the loss takes the same tensor for logits, whose"
+        "`{code}` compares `{subject}` with 0.5; the loss treats the same tensor as logits, whose"
         " threshold is 0",
         "compare logits with 0, or `torch.sigmoid({subject})` with 0.5",
         Confidence.HINT,
     ),
     "sigmoid twice": Mistake(
-        "`{code}` takes a sigmoid of what the model returns, which ends in a sigmoid: all values"
+        "`{code}` applies a sigmoid to the output of a model that ends in a sigmoid: all values"
         " are above 0.5",
-        "compare the output of the model itself with 0.5",
+        "compare the model output with 0.5",
     ),
     "one-sided union": Mistake(
-        "`{code}` counts `{subject}` alone as the union: the ratio is a recall or a precision, and"
-        " ignores the other kind of mistakes",
-        "join both: `((pred == c) | (mask == c)).sum()`",
+        "`{code}` counts only `{subject}` as the union: the ratio is a recall or a precision, and"
+        " ignores the other kind of error",
+        "combine both: `((pred == c) | (mask == c)).sum()`",
     ),
     "self match": Mistake(
-        "`{code}` ranks all rows of `{subject}` for each of them: the first hit is the query"
-        " itself, which always has its own label",
+        "`{code}` ranks all rows of `{subject}` for each query: the first hit is the query itself,"
+        " whose label always matches",
         "exclude it: `similarity.fill_diagonal_(float('-inf'))`",
     ),
     "averaged perplexity": Mistake(
-        "`{code}` adds exponentials of batch losses: their mean is more than the perplexity,"
-        " which is the exponential of the mean loss",
+        "`{code}` sums exponentials of batch losses: their mean is larger than the perplexity, the"
+        " exponential of the mean loss",
         "average the losses, then take `math.exp(total / n)`",
     ),
     "lost at end": Mistake(
@@ -109,38 +110,38 @@ _MISTAKES = {
     ),
     "union as count": Mistake(
         "`{code}` counts the union of predicted and true spans as the true ones: `{subject}` is"
-        " too large, and so the ratio too small",
-        "count the true spans alone: `{subject} += len(gold)`",
+        " too large, so the ratio is too small",
+        "count only the true spans: `{subject} += len(gold)`",
     ),
     "same denominator": Mistake(
         "`{code}` is the same ratio as the precision",
-        "divide by the number of true elements: the other axis of the confusion matrix",
+        "divide by the number of true elements, the other axis of the confusion matrix",
     ),
     "exchanged margins": Mistake(
         "`{code}` divides by the sum over the wrong axis of a matrix of (true, predicted):"
-        " precision and recall are exchanged",
-        "divide the precision by `sum(0)`, what was predicted, and the recall by `sum(1)`, what"
-        " is true",
+        " precision and recall are swapped",
+        "divide by `sum(0)` (predicted) for the precision, and by `sum(1)` (true) for the recall",
     ),
     "union with overlap": Mistake(
-        "`{code}` adds both areas (`{subject}`), and counts the overlap twice: the IoU is at"
+        "`{code}` adds both areas (`{subject}`) and so counts the overlap twice: the IoU is at"
         " most 0.5",
         "subtract the intersection: `union = a.sum() + b.sum() - inter`",
     ),
     "dice without two": Mistake(
-        "`{code}` divides the overlap by both areas: a perfect mask has 0.5",
+        "`{code}` divides the overlap by the sum of both areas: a perfect mask scores 0.5",
         "`dice = 2 * inter / (a.sum() + b.sum())`",
     ),
     "exchanged ratio": Mistake(
-        "`{code}` has another denominator than its name says: {subject} belong there",
+        "`{code}` has the wrong denominator for its name (expected: {subject})",
         "`precision = tp / (tp + fp)`, `recall = tp / (tp + fn)`, `r2 = 1 - ss_res / ss_tot`",
     ),
     "shifted error": Mistake(
-        "`{code}` adds `{subject}` to an error: an error has a scale, and no offset",
-        "multiply by the standard deviation only",
+        "`{code}` adds `{subject}` to an error: undoing standardisation only scales an error, it"
+        " does not shift it",
+        "only multiply by the standard deviation",
     ),
     "order as ranks": Mistake(
-        "`{code}` takes the order (which element comes at each place) for the rank of each element",
+        "`{code}` uses the sort order (the element at each place) as the rank of each element",
         "`ranks = np.argsort(np.argsort(score))`, or `scipy.stats.rankdata(score)`",
     ),
     "recall by cut": Mistake(
@@ -148,64 +149,62 @@ _MISTAKES = {
         "divide by the number of relevant items, at most k",
     ),
     "means by samples": Mistake(
-        "`{code}` adds up means of batches, and their sum is divided by the number of samples",
-        "add up sums, or divide by the number of batches",
+        "`{code}` sums batch means and divides by the number of samples",
+        "sum over samples, or divide by the number of batches",
     ),
     "reversed concordance": Mistake(
-        "`{code}` counts pairs in which the case that ends earlier has the lower risk",
-        "the earlier case of a concordant pair has the higher risk",
+        "`{code}` counts pairs in which the earlier event has the lower risk as concordant",
+        "in a concordant pair the earlier event has the higher risk",
     ),
     "unscaled predictions": Mistake(
-        "`{code}` takes the exponential of standardised outputs ({subject})",
-        "undo the scale first: `torch.exp(model(x) * y_std + y_mean)`",
+        "`{code}` applies the exponential to standardised outputs ({subject})",
+        "undo the standardisation first: `torch.exp(model(x) * y_std + y_mean)`",
     ),
     "discount from one": Mistake(
-        "`{code}` counts the places from 0: the first one divides by the logarithm of 1,"
-        " which is 0",
+        "`{code}` counts ranks from 0: the first one divides by the logarithm of 1, which is 0",
         "add 2: `1 / torch.log2(torch.arange(k) + 2)`",
     ),
     "rank of the worse": Mistake(
-        "`{code}` counts the items that score less than the target: the best rank belongs to"
-        " the worst model",
-        "count those that score more: `{subject} = (scores > own).sum(1)`",
+        "`{code}` counts the items that score below the target: the worst model gets the best rank",
+        "count those that score higher: `{subject} = (scores > own).sum(1)`",
     ),
     "ranked ascending": Mistake(
-        "`{code}` takes the items with the lowest `{subject}` for the best ones",
-        "take the highest: `{subject}.topk(k)`, or `np.argsort(-{subject})[:k]`",
+        "`{code}` selects the items with the lowest `{subject}` as the best ones",
+        "select the highest: `{subject}.topk(k)`, or `np.argsort(-{subject})[:k]`",
     ),
     "ideal of the retrieved": Mistake(
-        "`{code}` orders only what was retrieved: relevant items that are missed cost nothing",
+        "`{code}` computes the ideal ranking from the retrieved items only: missed relevant items"
+        " are not penalised",
         "take the best k of all items: `gain.topk(k).values`",
     ),
     "padding in ranks": Mistake(
-        "`{code}` ranks the padding among the items: the mask is applied to the gains alone",
-        "hide it first: `{subject} = {subject}.masked_fill(~mask, float('-inf'))`",
+        "`{code}` ranks padding among the items: the mask is applied only to the gains",
+        "mask it first: `{subject} = {subject}.masked_fill(~mask, float('-inf'))`",
     ),
     "share of all rows": Mistake(
-        "`{code}` divides what is right among the chosen rows by the number of all rows,"
-        " `{subject}`",
-        "divide by the chosen ones: `.float().mean()`, or `mask.sum()`",
+        "`{code}` divides the correct predictions among the selected rows by the number of all"
+        " rows, `{subject}`",
+        "divide by the number of selected rows: `.float().mean()`, or `mask.sum()`",
     ),
 }
 
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def miscounted_metrics(facts: Facts) -> Iterator[Verdict]:
-    """The source computes a metric by a wrong threshold, argument or count.
+    """The source computes a metric with a wrong threshold, argument or count.
 
     ## What it does
-    Reads the source of the script and of modules beside it, and follows values to the model or the
-    data that they come from. It reports thresholds that do not fit the scale of what they are
-    compared with, arguments of metrics in the wrong order, unions that count one of two arrays,
-    scores that are rounded before they are ranked, and predictions that stay in the order in which
-    they were computed. It also reports sums over batches that keep the last one only or are divided
-    by another count than their own, and means over batches of what does not add up (F1, AUC, R²);
-    and IoU, Dice, precision and recall with another denominator, an order that is taken for ranks,
-    and errors in another unit.
+    Reads the source of the script and of the modules next to it, and traces values back to the
+    model or the data. It reports thresholds on the wrong scale, metric arguments in the wrong
+    order, unions that count one of two arrays, scores that are rounded before ranking, and
+    predictions in a different order than the labels. It also reports sums over batches that keep
+    only the last batch or are divided by the wrong count, and means over batches of metrics that
+    cannot be averaged (F1, AUC, R²); and IoU, Dice, precision and recall with the wrong
+    denominator, sort orders used as ranks, and errors in the wrong unit.
 
     ## Why it matters
-    The figure is wrong while the model may be right, and what is chosen by it is chosen wrongly:
-    the checkpoint, the threshold, the learning rate.
+    The metric is wrong even if the model is right, and so is everything selected by it: the
+    checkpoint, the threshold, the learning rate.
 
     ## Example
     ```python
@@ -217,9 +216,9 @@ def miscounted_metrics(facts: Facts) -> Iterator[Verdict]:
     Compute the metric with a library once, on all predictions, and compare.
 
     ## When it is wrong
-    A name says something else than what it holds.
+    A variable holds something other than its name suggests.
 
     ## How to confirm
-    - Compute the metric of predictions that are all right: it must be 1.
+    - Compute the metric on perfect predictions: it must be 1.
     """
     yield from concluded(miscounted_metrics, facts, _MISTAKES)

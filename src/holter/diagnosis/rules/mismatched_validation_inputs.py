@@ -1,4 +1,4 @@
-"""Validation inputs are on another scale than training inputs."""
+"""Validation inputs are on a different scale than training inputs."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -37,18 +37,19 @@ def mismatched_validation_inputs(
     min_score: Annotated[float, "both in standard deviations between batches"] = FAR_SCORE,
     min_worse: Annotated[float, "validation loss over training loss that is likely"] = 2.0,
 ) -> Iterator[Verdict]:
-    """Validation inputs are on another scale than training inputs.
+    """Validation inputs are on a different scale than training inputs.
 
     ## What it does
-    Compares mean and standard deviation of the model's inputs in the second half of training and of
-    the validation passes. It reports when they differ far more than training batches differ from
-    one another, unless the validation loss is low nevertheless; columns and channels in another
+    Compares mean and standard deviation of the model's inputs in the second half of training with
+    those of the validation passes. It reports differences far larger than those between training
+    batches, unless the validation loss is low nevertheless; columns or channels in a different
     order; and data sets that are each standardised by their own statistics, if validation is far
     worse than training.
 
     ## Why it matters
-    A model knows the inputs it was trained on. When only one of two pipelines normalises, the
-    validation loss says nothing about what was learned, and neither will the results in use.
+    A model only works on inputs like those it was trained on. If only one of two pipelines
+    normalises, the validation loss does not measure what was learned, and inference may fail in the
+    same way.
 
     ## Example
     ```python
@@ -58,13 +59,13 @@ def mismatched_validation_inputs(
 
     ## What to do
     Use one function for both pipelines, with constants fitted on the training set once. Common
-    mistakes: pixels of 0 to 255 beside 0 to 1, a normalisation that is applied twice or in one of
-    them only, statistics computed on the validation set.
+    mistakes: pixels from 0 to 255 in one and 0 to 1 in the other, a normalisation applied twice or
+    only once, statistics computed on the validation set.
 
     ## When it is wrong
-    A validation set from another domain, by design. Augmentation that changes the scale a lot, or
-    inputs that are mostly padding in one of the sets. Only the first floating-point tensor that the
-    model is called with is compared.
+    A validation set from a different domain, by design. Augmentation that changes the scale a lot,
+    or inputs that are mostly padding in one of the sets. Only the first floating-point argument of
+    the model is compared.
 
     ## How to confirm
     - Print mean and standard deviation of one batch of each loader right before the model.
@@ -127,7 +128,7 @@ def _by_columns(
         moved = np.flatnonzero(origin.values != np.arange(len(origin)))
         places = ", ".join(f"{n} is {origin.values[n]:.0f}" for n in moved[:4])
         return mismatched_validation_inputs.finding(
-            "columns or channels of validation inputs are in another order than in training:"
+            "columns or channels of validation inputs are in a different order than in training:"
             f" {places}",
             confidence=Confidence.LIKELY if worse else Confidence.HINT,
             onset=0,
@@ -135,7 +136,8 @@ def _by_columns(
                 Evidence(
                     DATASET_COLUMN_ORIGIN,
                     (0, len(origin) - 1),
-                    f"{len(moved)} of {len(origin)} have mean and deviation of another column",
+                    f"{len(moved)} of {len(origin)} have the mean and standard deviation of a"
+                    " different column",
                     "valid",
                 ),
                 *worse,

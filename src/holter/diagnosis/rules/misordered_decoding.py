@@ -1,4 +1,4 @@
-"""The source decodes a sequence by steps in the wrong order."""
+"""The source decodes a sequence with operations in the wrong order."""
 
 from collections.abc import Iterator
 
@@ -15,8 +15,8 @@ _MISTAKES = {
         "merge first: `ids = torch.unique_consecutive(ids)`, then `ids = ids[ids != blank]`",
     ),
     "late temperature": Mistake(
-        "`{code}` divides probabilities by the temperature `{subject}`; drawing from them"
-        " normalises again, so that it has no effect",
+        "`{code}` divides probabilities by the temperature `{subject}`; sampling normalises them"
+        " again, so it has no effect",
         "divide the logits: `(logits / {subject}).softmax(-1)`",
     ),
     "oldest context": Mistake(
@@ -25,8 +25,8 @@ _MISTAKES = {
         "keep the newest: `{subject}[:, -block_size:]`",
     ),
     "uncropped context": Mistake(
-        "`{code}` is given all of `{subject}`, which grows with each step beyond the positions"
-        " that the model has",
+        "`{code}` receives all of `{subject}`, which grows with each step beyond the model's"
+        " maximum length",
         "crop it to the last positions: `model({subject}[:, -block_size:])`",
     ),
     "added probabilities": Mistake(
@@ -35,8 +35,8 @@ _MISTAKES = {
         "use `log_softmax`, whose values add up to the log probability of the sequence",
     ),
     "stale state": Mistake(
-        "`{code}`: nothing reads the new state `{subject}`, so that the next step begins with"
-        " the old one",
+        "`{code}`: the new state `{subject}` is never used, so the next step starts with the old"
+        " one",
         "keep `{subject}` for the next step",
     ),
 }
@@ -44,19 +44,19 @@ _MISTAKES = {
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def misordered_decoding(facts: Facts) -> Iterator[Verdict]:
-    """The source decodes a sequence by steps in the wrong order.
+    """The source decodes a sequence with operations in the wrong order.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports `unique_consecutive` or
+    Reads the source of the script and of the modules next to it. It reports `unique_consecutive` or
     `groupby` of a sequence from which the blank was removed before, and loops that skip blanks
     before they compare a symbol with the previous one. It also reports a temperature after the
-    softmax, a context that is cut at its end, a beam that adds probabilities, and steps that begin
-    with an old state.
+    softmax, a context that drops its newest tokens, a beam search that adds probabilities, and
+    steps that start from an old state.
 
     ## Why it matters
-    The blank between two equal symbols is what tells `ll` from `l`. Without it both are merged. A
-    step that begins with an old state or context forgets what was decoded. The error rate is too
-    high although the model is right, and a checkpoint that is chosen by it may be the wrong one.
+    The blank between two equal symbols distinguishes `ll` from `l`. Without it both are merged. A
+    step that starts from an old state or context forgets what was decoded. The error rate is too
+    high although the model is right, and a checkpoint selected by it may be the wrong one.
 
     ## Example
     ```python
@@ -66,12 +66,12 @@ def misordered_decoding(facts: Facts) -> Iterator[Verdict]:
 
     ## What to do
     Merge repeats, then remove blanks. Divide logits by the temperature, keep the newest tokens, add
-    log probabilities, and hand the new state on.
+    log probabilities, and pass on the new state.
 
     ## When it is wrong
     No sequence has the same symbol twice in a row.
 
     ## How to confirm
-    - Decode `a blank a`, which has to give `aa`.
+    - Decode `a blank a`: the result must be `aa`.
     """
     yield from concluded(misordered_decoding, facts, _MISTAKES)

@@ -1,4 +1,4 @@
-"""Targets are flattened in another order than predictions."""
+"""Targets are flattened in a different order than predictions."""
 
 from collections.abc import Iterator
 
@@ -10,17 +10,16 @@ from holter.record.signals import PAIRING_ORDER, PAIRING_SHIFT
 
 @rule(severity=Severity.ERROR, level=Level.ARCHITECTURE, needs=(PAIRING_ORDER, PAIRING_SHIFT))
 def misordered_targets(facts: Facts) -> Iterator[Verdict]:
-    """Targets are flattened in another order than predictions.
+    """Targets are flattened in a different order than predictions.
 
     ## What it does
-    Reads the experiment pairing, which looks for the inputs among the targets: where these are
-    the next tokens of each sequence if they are read time by time, while predictions are in the
-    order sample by sample (or the other way round), a prediction is compared with the token of
-    another sample and another position.
+    Uses the experiment `pairing`, which looks for the inputs among the targets. It reports targets
+    that are the next tokens of the sequences in time-major order while predictions are in
+    sample-major order (or vice versa): a prediction is then compared with the token of a different
+    sample and position.
 
     ## Why it matters
-    Predictions and targets are unrelated, so the model learns how frequent the tokens are and
-    nothing else.
+    Predictions and targets are unrelated, so the model learns only the token frequencies.
 
     ## Example
     ```python
@@ -32,7 +31,7 @@ def misordered_targets(facts: Facts) -> Iterator[Verdict]:
     Flatten both in the same way, before or after `transpose`.
 
     ## When it is wrong
-    Never where it is reported: the targets agree with the inputs in one order only.
+    No case is known: the targets match the inputs in one order only.
 
     ## How to confirm
     - Compare the target of sample 0, position 3 with the input of sample 0, position 4.
@@ -41,7 +40,7 @@ def misordered_targets(facts: Facts) -> Iterator[Verdict]:
         yield misordered_targets.clear("targets are in the order of the predictions")
         return
     yield misordered_targets.finding(
-        "the targets are the tokens of the inputs, flattened in another order (time first or"
+        "the targets are the tokens of the inputs, flattened in a different order (time first or"
         " samples first) than the predictions",
         confidence=Confidence.CERTAIN,
         onset=0,

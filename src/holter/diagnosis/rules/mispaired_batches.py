@@ -20,13 +20,13 @@ def mispaired_batches(
     """Batches pair inputs with the targets of other samples.
 
     ## What it does
-    Makes a batch of 16 samples with the loader's `collate_fn`, and looks for each row of inputs and
-    targets among these samples. It reports rows in which the input is that of one sample and the
-    target that of another.
+    Collates 16 samples with the loader's `collate_fn`, and looks up each row of inputs and targets
+    among these samples. It reports rows that combine the input of one sample with the target of
+    another.
 
     ## Why it matters
-    Labels that belong to other inputs cannot be learned: the model finds their frequencies at most,
-    or memorises them.
+    Labels of other inputs cannot be learned: the model learns their frequencies at most, or
+    memorises them.
 
     ## Example
     ```python
@@ -35,13 +35,14 @@ def mispaired_batches(
     ```
 
     ## What to do
-    In `collate_fn`, sort or shuffle the samples first; take inputs and targets apart afterwards.
+    In `collate_fn`, sort or shuffle the samples before separating inputs and targets.
 
     ## When it is wrong
-    A task in which an input is given the target of another sample on purpose.
+    A task that deliberately pairs an input with the target of another sample.
 
     ## How to confirm
-    - Call `loader.collate_fn([dataset[i] for i in range(4)])`, and compare it with these samples.
+    - Call `loader.collate_fn([dataset[i] for i in range(4)])`, and compare the batch with these
+      samples.
     """
     parts = {split: measured(facts.run, DATASET_MISPAIRED, split) for split in _NAMES}
     known = {split: part for split, part in parts.items() if part is not None}
@@ -49,7 +50,7 @@ def mispaired_batches(
     if not wrong:
         names = " and ".join(_NAMES[split] for split in known)
         yield mispaired_batches.clear(
-            f"inputs and targets of {names} batches are those of the same samples"
+            f"inputs and targets of {names} batches belong to the same samples"
         )
         return
     shares = " and ".join(
@@ -69,5 +70,5 @@ def mispaired_batches(
             )
             for split, part in wrong.items()
         ),
-        fix="sort the samples before inputs and targets are taken apart in `collate_fn`",
+        fix="sort the samples before separating inputs and targets in `collate_fn`",
     )

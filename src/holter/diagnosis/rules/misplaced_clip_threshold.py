@@ -87,8 +87,8 @@ def misplaced_clip_threshold(
 
     ## What it does
     Measures gradient norms before clipping; their 95th percentile is the advised threshold. It
-    reports a threshold that clips practically every step to a small part of its gradient, if the
-    same steps from the same start with the advised threshold lower the loss much further.
+    reports a threshold that clips practically every step to a small fraction of its gradient, if
+    the same steps from the same start lower the loss much further with the advised threshold.
 
     ## Why it matters
     With SGD such a threshold makes the learning rate a hundred times smaller than configured; the
@@ -101,17 +101,17 @@ def misplaced_clip_threshold(
     ```
 
     ## What to do
-    Set the threshold to about the 95th percentile, or keep it and raise the learning rate by as
-    much.
+    Set the threshold to about the 95th percentile, or keep it and raise the learning rate by the
+    same factor.
 
     ## When it is wrong
     Only the first steps are measured. Norms often fall in the first hundreds of steps and rise at
-    the end; a threshold for later may be low now. A learning rate that was tuned for normalised
-    gradients may need this threshold, and diverge later without it.
+    the end; a threshold chosen for later steps may be too low now. A learning rate tuned for
+    normalised gradients may need this threshold and diverge later without it.
 
     ## How to confirm
     - Repeat the run with the advised threshold for an epoch.
-    - Repeat it with the learning rate divided by the factor that clipping leaves.
+    - Repeat it with the learning rate divided by the median clipping coefficient.
     """
     has_limit = CLIP_THRESHOLD_LIMIT in facts.run
     for trial, series in facts.run[CLIP_THRESHOLD_NORM].items():

@@ -1,4 +1,4 @@
-"""The loss that is logged is not the loss that is optimised."""
+"""The logged loss is not the optimised loss."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -31,17 +31,17 @@ def misreported_loss(
     *,
     min_steps: Annotated[int, "steps with both a loss and a logged loss"] = 10,
 ) -> Iterator[Verdict]:
-    """The loss that is logged is not the loss that is optimised.
+    """The logged loss is not the optimised loss.
 
     ## What it does
-    Compares the loss on which `backward()` was called with what the loop logged for the same steps.
-    It reports a log that shows numbers where the loss is NaN or infinite, and a log that shows one
-    value all the time while the loss changes. A running mean is fine, and a constant factor is only
+    Compares the loss on which `backward()` was called with the logged values of the same steps. It
+    reports a log that shows finite numbers where the loss is NaN or infinite, and a log that shows
+    a constant value while the loss changes. A running mean is fine, and a constant factor is only
     noted.
 
     ## Why it matters
-    A log that replaces NaN by the last mean, or by 0, shows a clean curve of a model that has been
-    destroyed. The true loss goes on into the weights, and hours pass before anybody sees it.
+    A log that replaces NaN by the last mean, or by 0, shows a clean curve although the weights are
+    already NaN. It may take hours until someone notices.
 
     ## Example
     ```python
@@ -50,13 +50,13 @@ def misreported_loss(
     ```
 
     ## What to do
-    Switch the filter of the log off (`logging_nan_inf_filter=False` in a Trainer), or let it count
-    what it leaves out. Then find the first step that was not finite, and restart from the last
+    Disable the filter of the log (`logging_nan_inf_filter=False` in a Trainer), or let it count the
+    filtered values. Then find the first step that was not finite, and restart from the last
     checkpoint before it.
 
     ## When it is wrong
-    A loop that logs another quantity under the name of the loss on purpose, or that skips the steps
-    of a non-finite loss itself: then the weights are intact. Check whether they are finite.
+    A loop that deliberately logs a different quantity under the name of the loss, or that skips
+    steps with a non-finite loss: the weights are then intact. Check whether they are finite.
 
     ## How to confirm
     - Print `loss.item()` right before `backward()` at the reported step.
@@ -65,7 +65,9 @@ def misreported_loss(
     for owner, logged in facts.run[LOSS_LOGGED].items():
         loss = facts.run[LOSS].get(owner)
         if loss is None or not len(loss) or not len(logged):
-            yield misreported_loss.not_examined(f"no loss and log for the same steps{of(owner)}")
+            yield misreported_loss.not_examined(
+                f"no step has both a loss and a logged loss{of(owner)}"
+            )
             continue
         hidden = _hidden(loss, logged)
         if len(hidden):
@@ -99,7 +101,7 @@ def _hides(owner: str, loss: Series, logged: Series, hidden: npt.NDArray[np.int6
                 owner,
             ),
         ),
-        fix="log `loss.item()` of the loss that backward() gets, without replacing NaN; restart"
+        fix="log `loss.item()` of the loss passed to backward(), without replacing NaN; restart"
         f" from a checkpoint before step {first}",
         explains=_HIDDEN,
     )
@@ -132,8 +134,8 @@ def _compare(owner: str, loss: Series, logged: Series, min_steps: int) -> Iterat
     factor = _factor(true, shown)
     if factor is not None:
         yield misreported_loss.normal(
-            f"the log shows {factor:.3g} times the loss that is optimised{of(owner)}, as with"
-            " sums over a batch or accumulated micro-batches",
+            f"the log shows {factor:.3g} times the optimised loss{of(owner)}, as with sums over a"
+            " batch or accumulated micro-batches",
             (Evidence(LOSS_LOGGED, (first, last), f"{factor:.3g} times the loss", owner),),
         )
     equal = int(np.isclose(true, shown, rtol=1e-3).sum())

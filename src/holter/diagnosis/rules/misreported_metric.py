@@ -1,4 +1,4 @@
-"""The metric that is logged or printed differs from the one that the predictions give."""
+"""A logged or printed metric differs from the metric of the predictions."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -25,12 +25,12 @@ _UNITS = ("F1 of all labels", "mean F1 of the labels", "weighted F1 of the label
 _SIZES = ("RMSE", "MSE", "MAE")  # metrics that are no shares
 _OF_SEQUENCES = re.compile(r"\b(token|word|char|character|symbol)s?\b")
 _FIX = (
-    "sum hits and samples over the pass and divide once: `correct / total`; reset both before each"
-    " pass"
+    "sum correct predictions and samples over the pass and divide once: `correct / total`; reset"
+    " both before each pass"
 )
 _FIX_UNITS = (
-    "decide each label by itself: `torch.sigmoid(logits) > 0.5`; a softmax over labels lets only"
-    " one of them pass"
+    "threshold each label separately: `torch.sigmoid(logits) > 0.5`; with a softmax at most one"
+    " label exceeds 0.5"
 )
 
 
@@ -125,7 +125,7 @@ class _Pair:
 
 @exception
 def decoded(facts: Facts, pairs: list[_Pair]) -> str | None:
-    """Tokens that a model decodes by itself are right less often than those after true tokens."""
+    """Freely decoded tokens are correct less often than teacher-forced ones."""
     names = {
         shown.what.name
         for shown in facts.run.events_of(FigurePrinted)
@@ -134,8 +134,8 @@ def decoded(facts: Facts, pairs: list[_Pair]) -> str | None:
     if not names or any(pair.logged > pair.computed + _EXACT for pair in pairs):
         return None
     return (
-        f"`{min(names)}` is {number(pairs[-1].logged)}, and the predictions that the loss is given"
-        f" are right in {number(pairs[-1].computed)}, as those after true tokens are"
+        f"`{min(names)}` is {number(pairs[-1].logged)}, while the teacher-forced predictions that"
+        f" the loss receives have {number(pairs[-1].computed)}"
     )
 
 
@@ -160,18 +160,18 @@ def misreported_metric(
     min_gap: Annotated[float, "difference that averaging over batches does not explain"] = 0.02,
     min_share: Annotated[float, "share of the passes that differ"] = 0.6,
 ) -> Iterator[Verdict]:
-    """The metric that is logged or printed differs from the one that the predictions give.
+    """A logged or printed metric differs from the metric of the predictions.
 
     ## What it does
     Computes accuracy, F1, AUROC, R² and the like from the predictions and targets of each
-    evaluation pass, and compares them with what `log()` was given, or what the script printed,
-    under such a name in the same step; every common definition is accepted. Of printed losses and
-    errors it reports only those that are exactly something else: the mean of batches of unequal
+    evaluation pass, and compares them with the values passed to `log()`, or printed by the script,
+    under such a name in the same step; every common definition is accepted. Printed losses and
+    errors are reported only if they exactly equal something else: the mean over batches of unequal
     size, or the metric of the training data.
 
     ## Why it matters
-    A model is chosen, and training stopped, by the number that is logged. One that is computed on
-    another axis, divided by another number or accumulated over epochs makes both arbitrary.
+    The logged number decides model selection and early stopping. If it is computed on the wrong
+    axis, divided by the wrong number or accumulated over epochs, both are arbitrary.
 
     ## Example
     ```python
@@ -180,17 +180,18 @@ def misreported_metric(
     ```
 
     ## What to do
-    Sum hits and samples over the whole pass and divide once. Reset both before each pass, take
-    `argmax` over the axis of classes, and leave ignored targets out of both.
+    Sum correct predictions and samples over the whole pass and divide once. Reset both before each
+    pass, take `argmax` over the class axis, and exclude ignored targets from both.
 
     ## When it is wrong
-    A metric of other data than those evaluated in the same step, or another quantity under a common
-    name, such as the accuracy of whole sequences. Mean accuracies of batches differ slightly; that
-    is noted as normal. Text is read as it is printed: `val ... acc 0.93` is a validation accuracy.
+    A metric of data that were not evaluated in the same step, or a different quantity under a
+    common name, such as the accuracy of whole sequences. Mean batch accuracies differ slightly;
+    that is noted as normal. Printed text is taken literally: `val ... acc 0.93` is a validation
+    accuracy.
 
     ## How to confirm
     - Compute the metric of one pass with scikit-learn from all predictions and targets.
-    - Evaluate a model that is always right: log the metric of the targets against themselves.
+    - Compute the logged metric of the targets against themselves: it must be perfect.
     """
     for name, series in facts.run[METRIC_LOGGED].items():
         known = _known(name)
@@ -210,8 +211,8 @@ def misreported_metric(
         pairs, metric = _pairs(facts, name, known, logged)
         if not pairs and _are_of_training(facts, logged):
             yield misreported_metric.not_examined(
-                f"`{name}` is shown beside a loss of outputs that a forward call of the training"
-                " made: other predictions than those of an evaluation"
+                f"`{name}` is shown next to a loss computed from training outputs, not from an"
+                " evaluation"
             )
             continue
         if len(pairs) < min_passes:
@@ -309,9 +310,9 @@ def _match(
     if match is None:
         return None
     return misreported_metric.finding(
-        f"the {name.removeprefix(PRINTED)} that is printed, {number(match.printed)}, is the"
-        f" {match.metric} of the training data ({match.data or 'the training loader'}) on all"
-        f" {len(match.steps)} passes; no held-out data are evaluated in these steps",
+        f"the printed {name.removeprefix(PRINTED)}, {number(match.printed)}, is the {match.metric}"
+        f" of the training data ({match.data or 'the training loader'}) on all {len(match.steps)}"
+        " passes; no held-out data are evaluated in these steps",
         confidence=Confidence.LIKELY,
         onset=match.steps[0],
         evidence=(
@@ -328,7 +329,7 @@ def _match(
 
 def _wrong_mean(name: str, match: Match, what: str, fix: str) -> Verdict:
     return misreported_metric.finding(
-        f"the {name.removeprefix(PRINTED)} that is printed, {number(match.printed)}, is {what}",
+        f"the printed {name.removeprefix(PRINTED)}, {number(match.printed)}, is {what}",
         confidence=Confidence.LIKELY,
         onset=match.steps[0],
         evidence=(

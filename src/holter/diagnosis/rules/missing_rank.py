@@ -15,12 +15,12 @@ def missing_rank(facts: Facts) -> Iterator[Verdict]:
     """A rank is gone while the others wait for it.
 
     ## What it does
-    Reads how each process of a distributed training ended. It reports a rank that raised an
-    exception of its own, was killed, finished early or never began, while others needed it.
+    Reads how each process of a distributed training ended. It reports a rank that raised its own
+    exception, was killed, finished early or never started, while others waited for it.
 
     ## Why it matters
     The other ranks fail with an error about a closed connection, or hang until the timeout of the
-    process group. Their messages say nothing about the rank that began it.
+    process group. Their messages do not name the rank that caused it.
 
     ## Example
     ```python
@@ -29,14 +29,14 @@ def missing_rank(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Look at the end of the rank that is named: its exception, or the log of the system if it was
-    killed without one, for example for lack of memory (`dmesg`, `sacct`).
+    Look at the end of the named rank: its exception, or the system log if it was killed without
+    one, for example out of memory (`dmesg`, `sacct`).
 
     ## When it is wrong
-    The run folder is a copy that lacks a part of the ranks.
+    The run folder is a copy that lacks some ranks.
 
     ## How to confirm
-    - Read the output of the rank that is named: `torchrun --redirects 3 --log-dir logs` keeps it.
+    - Read the output of the named rank: `torchrun --redirects 3 --log-dir logs` keeps it.
     """
     ranks = facts.ranks
     if isinstance(ranks, str):
@@ -51,6 +51,6 @@ def missing_rank(facts: Facts) -> Iterator[Verdict]:
         confidence=Confidence.CERTAIN if gone.is_certain else Confidence.LIKELY,
         onset=gone.step,
         evidence=(Evidence(LOSS, (0, gone.step), f"{named(gone.ranks)} took {gone.step} steps"),),
-        fix=f"look at the end of {named(gone.ranks)}: its output, the log of the system, and"
-        f" `holter check {facts.run.path} --rank {gone.ranks[0]}`",
+        fix=f"look at the end of {named(gone.ranks)}: its output, the system log, and `holter"
+        f" check {facts.run.path} --rank {gone.ranks[0]}`",
     )

@@ -46,14 +46,14 @@ def missing_warmup(
 
     ## What it does
     Looks at transformers (attention and layer norms) that Adam or a variant trains without a
-    warm-up. It reports if the loss is parked at its start or at the best constant prediction, the
-    relative updates of the first ten steps are large and several times later ones, and most of the
-    gradient of the lower layers is lost since then.
+    warm-up. It reports if the loss stalls at its initial level or at the best constant prediction,
+    the relative updates of the first ten steps are large and several times later ones, and the
+    lower layers have lost most of their gradient since then.
 
     ## Why it matters
-    Adam's first steps have full size whatever the gradients are, because its second moments have
-    seen few batches. With the layer norm after the residual sum, these steps push the upper layers
-    to where no gradient returns: the loss stays at the entropy of the labels.
+    Adam's first steps have full size regardless of the gradient, because its second moments have
+    seen few batches. In a post-norm transformer, these steps push the upper layers into a region
+    that passes no gradient back: the loss stays at the entropy of the labels.
 
     ## Example
     ```python
@@ -67,7 +67,7 @@ def missing_warmup(
 
     ## When it is wrong
     A learning rate that is too high throughout looks the same. Most transformers train without a
-    warm-up, and labels that cannot be learned leave the gradients of the lower layers as they were:
+    warm-up, and labels that cannot be learned do not change the gradients of the lower layers:
     neither is reported.
 
     ## How to confirm

@@ -23,8 +23,8 @@ def misused_sampler_weights(
     data set of its loader.
 
     ## Why it matters
-    The sampler draws indices below the number of its weights. Given one weight for each class, it
-    draws the first few samples again and again, and the rest of the data is never seen.
+    The sampler draws indices below the number of its weights. With one weight per class, it draws
+    only the first few samples, and the rest of the data is never seen.
 
     ## Example
     ```python
@@ -33,11 +33,11 @@ def misused_sampler_weights(
     ```
 
     ## What to do
-    Pass one weight for each sample: `class_weights[labels]`, where `labels` are the classes of all
+    Pass one weight per sample: `class_weights[labels]`, where `labels` are the classes of all
     samples.
 
     ## When it is wrong
-    The weights select the beginning of the data set on purpose.
+    The weights deliberately select the beginning of the data set.
 
     ## How to confirm
     - Compare `len(sampler.weights)` with `len(dataset)`.
@@ -51,7 +51,7 @@ def misused_sampler_weights(
         None,
     )
     if stream is None or stream.setup is None or stream.setup.drawable is None:
-        yield misused_sampler_weights.clear("no sampler with weights is trained with")
+        yield misused_sampler_weights.clear("no weighted sampler is used for training")
         return
     weights, samples = stream.setup.drawable, stream.claimed or 0
     measured = f"the sampler has {weights} weights, and the data set has {samples} samples"
@@ -71,6 +71,6 @@ def misused_sampler_weights(
                 stream.loader,
             ),
         ),
-        fix="pass one weight for each sample: `WeightedRandomSampler(class_weights[labels],"
+        fix="pass one weight per sample: `WeightedRandomSampler(class_weights[labels],"
         " len(labels))`",
     )

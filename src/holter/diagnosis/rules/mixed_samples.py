@@ -72,17 +72,17 @@ def mixed_samples(
     """The output for one sample depends on the other samples of its batch.
 
     ## What it does
-    Reads the experiment sample-mixing: in eval mode the input of one sample is replaced by that of
-    another, and the outputs of the other samples must not change. `holter run` makes it after the
-    script has ended. The finding is certain if the order of samples means nothing (the loader
-    shuffles, or the sequence lies along another dimension) and the first module that mixes runs
-    over the wrong dimension (no `batch_first`, a softmax over dimension 0), likely if one of both
-    holds, else a hint.
+    Uses the experiment `sample-mixing`: in eval mode the input of one sample is replaced by that of
+    another; the outputs of the other samples must not change. `holter run` runs it after the script
+    has ended. The finding is certain if the order of samples is arbitrary (the loader shuffles, or
+    the sequence is along another dimension) and the first module that mixes runs over the wrong
+    dimension (no `batch_first`, a softmax over dimension 0), likely if one of the two holds,
+    otherwise a hint.
 
     ## Why it matters
     The prediction for a sample then changes with the batch size, the order and the last batch of an
-    epoch. Information leaks between samples, and a single sample gets another prediction than in a
-    batch.
+    epoch. Information leaks between samples, and a single sample gets a different prediction than
+    in a batch.
 
     ## Example
     ```python
@@ -93,11 +93,11 @@ def mixed_samples(
     ## What to do
     Look at the named module: a softmax, mean or norm over dimension 0; a `view` instead of a
     `transpose`; `nn.LSTM`, `nn.MultiheadAttention` or a transformer layer without
-    `batch_first=True` that is given samples first.
+    `batch_first=True` on batch-first inputs.
 
     ## When it is wrong
-    Models that relate the samples of a batch on purpose, such as attention between samples, graphs
-    whose nodes are the samples, or experts with a capacity that samples compete for.
+    Models that deliberately relate the samples of a batch: attention between samples, graphs whose
+    nodes are the samples, or experts with limited capacity.
 
     ## How to confirm
     - Call the model in eval mode on one sample alone and on a batch that holds it: the outputs must

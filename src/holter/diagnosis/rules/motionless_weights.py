@@ -1,4 +1,4 @@
-"""No update changed any weight, although gradients arrived."""
+"""No update changed any weight, although gradients were nonzero."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -28,16 +28,16 @@ from holter.record.signals import (
 def motionless_weights(
     facts: Facts, *, min_samples: Annotated[int, "sampled updates needed"] = 3
 ) -> Iterator[Verdict]:
-    """No update changed any weight, although gradients arrived.
+    """No update changed any weight, although gradients were nonzero.
 
     ## What it does
     Compares the trainable parameters before and after `optimizer.step()` on sampled steps, bit for
     bit. It reports if no element of any parameter changed in any sample although some of them had
-    gradients other than zero. Frozen parameters and steps that a GradScaler skipped do not count.
+    nonzero gradients. Frozen parameters and steps that a GradScaler skipped do not count.
 
     ## Why it matters
-    The model after training is the model before it. The loss still varies from batch to batch,
-    which may look like slow learning.
+    Training does not change the model. The loss still varies from batch to batch, which may look
+    like slow learning.
 
     ## Example
     ```python
@@ -48,8 +48,8 @@ def motionless_weights(
     ## What to do
     If the weights are bfloat16 or float16, each update may be rounded away: keep the weights in
     float32 and use autocast, or use an optimizer with stochastic rounding. Otherwise print the
-    learning rate, and check that the optimizer holds these parameters and not copies made before a
-    move, a wrap or a compile.
+    learning rate, and check that the optimizer holds these parameters and not copies from before
+    the model was moved, wrapped or compiled.
 
     ## When it is wrong
     The learning rate may be 0 on purpose, as in a first phase that only fills the optimizer's
@@ -93,7 +93,7 @@ def motionless_weights(
     first, last = min(sampled), max(sampled)
     yield motionless_weights.finding(
         f"no element of {some(driven)} changed in {len(sampled)} sampled steps ({first} to {last})"
-        " although gradients arrived",
+        " although their gradients are nonzero",
         confidence=Confidence.CERTAIN,
         onset=first,
         evidence=(
@@ -104,7 +104,7 @@ def motionless_weights(
                 " parameters",
                 driven[0],
             ),
-            Evidence(GRAD_NORM, (first, last), "gradients other than zero", driven[0]),
+            Evidence(GRAD_NORM, (first, last), "nonzero gradients", driven[0]),
         ),
         fix="keep bfloat16 and float16 weights in float32 and use `torch.autocast`; otherwise check"
         " that the optimizer holds these parameters and that its learning rate is not 0",

@@ -1,4 +1,4 @@
-"""The range of the outputs is too small for any class to be likely."""
+"""The range of the logits is too small for any class to get a high probability."""
 
 from collections.abc import Iterator
 from math import exp, inf, log
@@ -26,7 +26,7 @@ _STEADY = 0.3  # share of its whole fall by which the loss falls from the middle
 
 @exception
 def still_falling(facts: Facts, measured: str) -> str | None:
-    """The loss falls as fast at the end as before: the outputs have not had the time to grow."""
+    """The loss falls as fast at the end as before: the outputs had no time to grow yet."""
     curve = facts.curve
     if isinstance(curve, str) or len(curve) < 10:
         return None
@@ -51,17 +51,17 @@ def narrow_logits(
     min_excess: Annotated[float, "accuracy beyond the largest possible probability"] = 0.2,
     max_growth: Annotated[float, "span of the outputs at the end over that in the middle"] = 1.15,
 ) -> Iterator[Verdict]:
-    """The range of the outputs is too small for any class to be likely.
+    """The range of the logits is too small for any class to get a high probability.
 
     ## What it does
-    For cross-entropies, takes the distance between the largest and the smallest output of a batch.
-    It bounds the probability of any class, and with it the loss from below. Reports outputs that
-    are right far more often than this bound lets them be sure, while it keeps the loss near that of
-    equal probabilities, and that do not grow.
+    For cross-entropies, computes the distance between the largest and smallest output of a batch,
+    which bounds the probability of any class from above and the loss from below. Reports outputs
+    whose accuracy is far above this maximum probability, if the bound keeps the loss near that of
+    equal probabilities and the outputs do not grow.
 
     ## Why it matters
-    The loss cannot fall below the bound however good the outputs are, and its gradient hardly
-    depends on whether a sample is right: training is slow and stops early.
+    The loss cannot fall below the bound even for perfect predictions, and the gradient hardly
+    depends on whether a prediction is right: training is slow and stops early.
 
     ## Example
     ```python
@@ -70,12 +70,12 @@ def narrow_logits(
     ```
 
     ## What to do
-    Divide similarities by the temperature, do not multiply by it. Cosines need a factor of 10 to 30
-    before a softmax, or a learned one. Look for a `tanh`, a normalisation or a mean between the
-    last layer and the loss.
+    Divide similarities by the temperature instead of multiplying by it. Cosine similarities need a
+    factor of 10 to 30 before a softmax, or a learned one. Look for a `tanh`, a normalisation or a
+    mean between the last layer and the loss.
 
     ## When it is wrong
-    When the outputs are meant to stay close together, as under a penalty on confidence.
+    The outputs should stay close together, for example because of a confidence penalty.
 
     ## How to confirm
     - Multiply the outputs by 10 before the loss and compare the first 100 losses.

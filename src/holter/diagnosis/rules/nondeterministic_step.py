@@ -36,12 +36,12 @@ def nondeterministic_step(facts: Facts) -> Iterator[Verdict]:
 
     ## What to do
     Call `holter.deterministic(seed)` at the top of the script. If torch has no deterministic
-    algorithm for the operation, replace it. If an operation is given other values each time, seed
-    the generator that draws them.
+    algorithm for the operation, replace it. If an operation receives different values each time,
+    seed the generator that draws them.
 
     ## When it is wrong
-    Never about the difference, which is a fact. Differences of a few units in the last place are
-    normal on a GPU and matter only where runs must repeat exactly.
+    The difference is measured and always real. Differences of a few units in the last place are
+    normal on a GPU and matter only if runs must repeat exactly.
 
     ## How to confirm
     - `holter try determinism --option repeats=32 SCRIPT`
@@ -80,8 +80,8 @@ def _fix(repeated: Repetition) -> str:
     operation = repeated.operation
     if operation is not None and operation.cause == "input":
         return (
-            f"the values that `{operation.operation}` is given are drawn or computed outside torch:"
-            " seed that generator, for example `numpy.random.default_rng(seed)`"
+            f"the inputs of `{operation.operation}` are drawn or computed outside torch: seed that"
+            " generator, for example `numpy.random.default_rng(seed)`"
         )
     if operation is not None and operation.cause == "random":
         return (

@@ -24,11 +24,12 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     `holter try replay` repeats the failing step and checks every operation: forward, backward and
     `optimizer.step()`. The first one with finite operands and a non-finite output produced the
-    value. The fix is the safe form of the operation, or what cures it where a guard does not.
+    value. The fix is a safe form of the operation, or the change that cures the failure if a guard
+    does not.
 
     ## Why it matters
-    A NaN spreads through a whole model within one step: the place where it is seen tells nothing
-    about the operation that produced it.
+    A NaN spreads through the whole model within one step: the place where it shows up does not
+    reveal the operation that produced it.
 
     ## Example
     ```python
@@ -40,12 +41,13 @@ def nonfinite_birth(facts: Facts) -> Iterator[Verdict]:
     Fix the named line. The named samples show what makes it fail.
 
     ## When it is wrong
-    Operations inside a fused or compiled kernel are not seen one by one: then the kernel is named.
+    Operations inside a fused or compiled kernel are not visible: the finding then names the kernel.
     If a non-finite value is intended (a mask of minus infinity), only what reaches the loss or a
     gradient counts.
 
     ## How to confirm
-    - `holter try replay RUN --export repro.py` writes a script that shows the failure by itself.
+    - `holter try replay RUN --export repro.py` writes a standalone script that reproduces the
+      failure.
     """
     replay = replayed(facts.run)
     if replay is None:

@@ -44,8 +44,8 @@ def nonfinite_gradient(facts: Facts) -> Iterator[Verdict]:
 
     ## When it is wrong
     A norm beyond the float32 range (3.4e38) reads as infinite although every element is finite; the
-    evidence then says so. An optimizer that ignores non-finite gradients by itself loses nothing;
-    if the weights stay finite, `nonfinite-weights` is clear.
+    evidence then says so. If the optimizer itself ignores non-finite gradients, there is no damage:
+    the weights stay finite and `nonfinite-weights` is clear.
 
     ## How to confirm
     - `holter try replay RUN` repeats the last steps and names operation, line and sample.

@@ -1,4 +1,4 @@
-"""The model is given NaN or infinity."""
+"""The model receives NaN or infinity."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -22,7 +22,7 @@ _VERBS = {LOSS: "the loss is", GRAD_TOTAL_NORM: "the gradients are"}
 
 @exception
 def discarded_by_script(facts: Facts, bad: Steps, _: int) -> str | None:
-    """The script threw the gradients of these batches away, so no weight was changed by them."""
+    """The script discarded the gradients of these batches, so they changed no weight."""
     if not len(facts.discarded_steps):
         return None
     return f"the inputs are not finite at step {bad[0]}; the script discarded the gradients"
@@ -30,7 +30,7 @@ def discarded_by_script(facts: Facts, bad: Steps, _: int) -> str | None:
 
 @exception
 def already_nonfinite(facts: Facts, bad: Steps, soon: int) -> str | None:
-    """The loss or the gradients were not finite before: a broken model produced these inputs."""
+    """The loss or the gradients were not finite before, so a broken model produced these inputs."""
     first = int(bad[0])
     lost = first_nonfinite(facts, LOSS)
     if lost is not None and lost < first:
@@ -51,13 +51,13 @@ def nonfinite_inputs(
     *,
     soon: Annotated[int, "steps within which the loss follows the inputs; it may be sampled"] = 20,
 ) -> Iterator[Verdict]:
-    """The model is given NaN or infinity.
+    """The model receives NaN or infinity.
 
     ## What it does
-    Counts NaN and infinities in the first floating-point tensor that the model is called with in
-    training. They are certain to be the cause if the loss or the gradients become non-finite at
-    that step or soon after. Where the inputs of the first bad step were not sampled, the batch that
-    the black box holds is counted, or later ones make it likely.
+    Counts NaN and infinities in the first floating-point argument of the model in training. The
+    finding is certain if the loss or the gradients become non-finite at that step or soon after. If
+    the inputs of the first bad step were not sampled, the rule uses the batch stored by the black
+    box; later bad inputs make it likely.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights:
@@ -74,8 +74,8 @@ def nonfinite_inputs(
     Standardising a constant column divides by zero: clamp the standard deviation.
 
     ## When it is wrong
-    Only sampled steps and the first bad one are seen. If several models are trained, one
-    may be given what another has produced; the finding is then a hint.
+    Only sampled steps and the first bad one are examined. If several models are trained, one may
+    receive the output of another; the finding is then a hint.
 
     ## How to confirm
     - Run `assert torch.isfinite(x).all()` on every batch of one epoch, and print the rows that
@@ -94,7 +94,7 @@ def nonfinite_inputs(
             continue
         steps = count.steps[bad]
         first, values = int(steps[0]), float(count.values[bad.argmax()])
-        symptom = f"{owner} is given {values:.0f} NaN or infinities at step {first}"
+        symptom = f"the input of {owner} holds {values:.0f} NaN or infinities at step {first}"
         discarded, lost = len(facts.discarded_steps) > 0, first_nonfinite(facts, LOSS)
         signal = None if discarded else _spoiled(facts, steps, soon)
         if signal is not None:

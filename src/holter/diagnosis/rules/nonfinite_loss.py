@@ -18,7 +18,7 @@ _BEFORE = 20  # losses before the first bad one that are described
 
 @exception
 def skipped_by_scaler(facts: Facts, loss: Series, max_skipped: float) -> str | None:
-    """GradScaler skipped the update of every such step, so no weight was changed by it."""
+    """GradScaler skipped every such step, so no weight changed."""
     bad = loss.steps[~np.isfinite(loss.values)]
     if not np.isin(bad, facts.skipped_steps).all() or len(bad) > max_skipped * len(loss):
         return None
@@ -29,7 +29,7 @@ def skipped_by_scaler(facts: Facts, loss: Series, max_skipped: float) -> str | N
 
 @exception
 def discarded_by_script(facts: Facts, loss: Series, _: float) -> str | None:
-    """The script threw the gradients of these losses away, so no weight was changed by them."""
+    """The script discarded the gradients of these losses, so they changed no weight."""
     bad = loss.steps[~np.isfinite(loss.values)]
     if not np.isin(bad, facts.discarded_steps).all():
         return None
@@ -56,8 +56,8 @@ def nonfinite_loss(
     later losses are finite again, and whether the loss grew just before.
 
     ## Why it matters
-    One non-finite loss makes every gradient non-finite, and the next `optimizer.step()` writes
-    NaN into every weight. From then on the model is lost; only a checkpoint brings it back.
+    One non-finite loss makes every gradient non-finite, and the next `optimizer.step()` writes NaN
+    into every weight. The model cannot recover from that; training has to resume from a checkpoint.
 
     ## Example
     ```python

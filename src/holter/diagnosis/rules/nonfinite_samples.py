@@ -1,4 +1,4 @@
-"""Samples of the data set hold NaN or infinity."""
+"""Samples of the data set contain NaN or infinity."""
 
 from collections.abc import Iterator
 
@@ -17,17 +17,17 @@ _SPLITS = {"train": "training", "valid": "validation"}
     needs=(DATASET_NONFINITE, DATASET_EXAMINED),
 )
 def nonfinite_samples(facts: Facts) -> Iterator[Verdict]:
-    """Samples of the data set hold NaN or infinity.
+    """Samples of the data set contain NaN or infinity.
 
     ## What it does
-    Preflight counts samples with NaN or infinity in the inputs and targets of up to 2,000 samples
-    of each split, and computes the loss of the first batch that holds one. The finding is certain
-    if that loss is not finite, and a hint if no such batch was met in time. A training that has
-    gone through all samples and learned masks or skips them: nothing is reported.
+    Preflight counts NaN and infinity in the inputs and targets of up to 2,000 samples per split,
+    and computes the loss of the first batch that contains one. The finding is certain if that loss
+    is not finite, and a hint if no such batch was found in time. Nothing is reported for a run that
+    used all samples and learned: it masks or skips them.
 
     ## Why it matters
     One such value makes the loss NaN, the gradients with it, and after the next update all weights.
-    It may take many batches until it is drawn.
+    It may take many batches until such a sample is drawn.
 
     ## Example
     ```python
@@ -44,7 +44,7 @@ def nonfinite_samples(facts: Facts) -> Iterator[Verdict]:
     hint without a loss may be such a case.
 
     ## How to confirm
-    - Print one of the samples named: `dataset[index]`.
+    - Print one of the named samples: `dataset[index]`.
     """
     for split, name in _SPLITS.items():
         examined = measured(facts.run, DATASET_EXAMINED, split)

@@ -1,4 +1,4 @@
-"""An exception was raised where variables of the script hold NaN or infinity."""
+"""An exception was raised in a function whose variables hold NaN or infinity."""
 
 from collections.abc import Iterator
 
@@ -12,16 +12,16 @@ from holter.record.signals import LOSS
 
 @rule(severity=Severity.ERROR, level=Level.DATA, needs=(), preview=True)
 def nonfinite_variables(facts: Facts) -> Iterator[Verdict]:
-    """An exception was raised where variables of the script hold NaN or infinity.
+    """An exception was raised in a function whose variables hold NaN or infinity.
 
     ## What it does
-    Looks at the tensors in the function of the script in which an exception ended the training. It
-    names those with NaN or positive infinity, in the order in which they were assigned.
+    Looks at the tensors in the script function in which an exception ended the training. It names
+    those with NaN or positive infinity, in order of assignment.
 
     ## Why it matters
-    Many functions check what they are given and raise an error that does not mention NaN: "all
+    Many functions validate their arguments and raise an error that does not mention NaN: "all
     elements of input should be between 0 and 1", "expected parameter to satisfy the constraint".
-    The cause is where the first of these tensors was computed.
+    The cause is the operation that computed the first of these tensors.
 
     ## Example
     ```python
@@ -30,15 +30,14 @@ def nonfinite_variables(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Go back from the first variable that is named to the operation that produced it, and guard that
-    operation, or clean the data that it reads.
+    Find the operation that produced the first named variable, and guard that operation or clean its
+    input data.
 
     ## When it is wrong
-    A variable that may hold infinity, such as the best loss so far, beside an error of another
-    kind.
+    A variable that may hold infinity, such as the best loss so far, and an unrelated error.
 
     ## How to confirm
-    - Put `assert torch.isfinite(x).all()` after each line that assigns one of them.
+    - Add `assert torch.isfinite(x).all()` after each line that assigns one of them.
     """
     raised, spoiled = exception_line(facts.run), facts.run.events_of(VariablesNonfinite)
     if raised is None:

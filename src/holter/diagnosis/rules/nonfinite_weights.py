@@ -28,8 +28,8 @@ def nonfinite_weights(facts: Facts) -> Iterator[Verdict]:
     the value.
 
     ## Why it matters
-    A NaN in a weight never leaves: each later update keeps it. Every checkpoint saved from that
-    step on holds it too, even if the loss is still finite because the weight is not in use.
+    A NaN in a weight is permanent: every later update keeps it. All checkpoints from that step on
+    contain it, even if the loss is still finite because the weight is not used.
 
     ## Example
     ```python
@@ -38,15 +38,16 @@ def nonfinite_weights(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    If loss and gradients are finite, look at the update: an `eps` of 0 in Adam or RMSprop, or
-    one that rounds to 0 in the dtype of the weights (the default 1e-8 does in float16), divides 0
-    by 0 for every weight without gradient; a learning rate or weight decay can overflow the dtype.
-    Keep the weights in float32 and use autocast. If they are not finite, fix those first.
+    If loss and gradients are finite, look at the update: an `eps` of 0 in Adam or RMSprop, or one
+    that rounds to 0 in the dtype of the weights (the default 1e-8 does in float16), divides 0 by 0
+    for every weight without gradient; a learning rate or weight decay can overflow the dtype. Keep
+    the weights in float32 and use autocast. If the loss or the gradients are not finite, fix those
+    first.
 
     ## When it is wrong
     Trainable weights that hold an infinity on purpose, such as a mask of -inf: freeze them with
     `requires_grad_(False)`. A norm beyond the float32 range reads as infinite although every
-    element is finite; such weights are broken nevertheless.
+    element is finite; such weights are unusable anyway.
 
     ## How to confirm
     - `holter try replay RUN` repeats the last steps and names operation, line and sample.

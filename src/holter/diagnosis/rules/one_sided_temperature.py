@@ -1,4 +1,4 @@
-"""The source divides the logits of one of two compared distributions by a temperature."""
+"""The source applies a temperature to only one of two compared distributions."""
 
 from collections.abc import Iterator
 
@@ -10,30 +10,31 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "one-sided temperature": Mistake(
-        "`{code}` has no temperature, but the logits of the distribution that it is compared with"
-        " are divided by `{subject}`: one of both is softened",
+        "`{code}` has no temperature, but the logits of the distribution it is compared with are"
+        " divided by `{subject}`: only one of the two is softened",
         "divide both logits by `{subject}` in the distillation term",
     ),
     "softened labels": Mistake(
-        "`{code}` divides the scores by `{subject}` in the loss of the labels as well: the student"
-        " needs {subject} times larger logits for the same loss",
-        "use plain logits for the labels, and the temperature for the teacher's term only",
+        "`{code}` also divides the logits by `{subject}` in the hard-label loss: the student needs"
+        " {subject} times larger logits for the same loss",
+        "use unscaled logits for the hard labels, and the temperature only for the distillation"
+        " term",
     ),
 }
 
 
 @rule(severity=Severity.WARNING, level=Level.ARCHITECTURE, needs=(LOSS,), preview=True)
 def one_sided_temperature(facts: Facts) -> Iterator[Verdict]:
-    """The source divides the logits of one of two compared distributions by a temperature.
+    """The source applies a temperature to only one of two compared distributions.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports a Kullback-Leibler
-    divergence of two softmax distributions of which one is softened by a temperature above 1.
+    Reads the source of the script and of the modules next to it. It reports a Kullback-Leibler
+    divergence between two softmax distributions of which only one has a temperature above 1.
 
     ## Why it matters
-    A temperature of distillation has to soften student and teacher alike. If the teacher alone is
-    softened, the student learns these flat probabilities as its own: its accuracy is fine, and its
-    likelihood and its calibration are poor.
+    Distillation must apply the temperature to student and teacher alike. If only the teacher is
+    softened, the student learns the flat probabilities: its accuracy is fine, but its likelihood
+    and calibration are poor.
 
     ## Example
     ```python
@@ -46,7 +47,7 @@ def one_sided_temperature(facts: Facts) -> Iterator[Verdict]:
     keeps its size.
 
     ## When it is wrong
-    Flat predictions are wanted, as those of a label smoothing by a teacher.
+    Flat predictions are intended, as in teacher-based label smoothing.
 
     ## How to confirm
     - Compare the mean entropy of the predictions of student and teacher on held-out data.

@@ -1,4 +1,4 @@
-"""The gradient norm swings up and down from step to step."""
+"""The gradient norm oscillates from step to step."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -26,15 +26,14 @@ def oscillating_gradients(
     facts: Facts,
     *,
     swing: Annotated[float, "factor between the norms of consecutive steps"] = 10.0,
-    most: Annotated[float, "share of the pairs of steps that swing"] = 0.8,
-    min_fall: Annotated[float, "share of its peaks that a loss which learns loses"] = 0.1,
+    most: Annotated[float, "share of the pairs of steps that oscillate"] = 0.8,
+    min_fall: Annotated[float, "share by which the peaks of a falling loss must fall"] = 0.1,
 ) -> Iterator[Verdict]:
-    """The gradient norm swings up and down from step to step.
+    """The gradient norm oscillates from step to step.
 
     ## What it does
-    Compares the gradient norm of each step with that of the next. It gives a hint if most pairs
-    differ by a large factor and the run went badly, or the loss swings too and its peaks do not
-    fall.
+    Compares the gradient norms of consecutive steps. It gives a hint if most pairs differ by a
+    large factor and the run failed, or if the loss also oscillates and its peaks do not fall.
 
     ## Why it matters
     Gradients that alternate cancel each other: two kinds of batches pull in opposite directions, or
@@ -51,12 +50,12 @@ def oscillating_gradients(
     them. Otherwise lower the learning rate, or raise the momentum.
 
     ## When it is wrong
-    Losses may alternate by design, such as one backward pass for each of two tasks, while the
-    training fails for another reason.
+    Losses may alternate by design, for example between two tasks, while the training fails for
+    another reason.
 
     ## How to confirm
-    - Repeat 100 steps with shuffled batches: the swing should disappear.
-    - Repeat 100 steps with a tenth of the learning rate and compare the swing.
+    - Repeat 100 steps with shuffled batches: the oscillation should disappear.
+    - Repeat 100 steps with a tenth of the learning rate and compare the oscillation.
     """
     for owner, norm in facts.run[GRAD_TOTAL_NORM].items():
         changes = _changes(norm)
@@ -108,7 +107,7 @@ def _stuck(facts: Facts, min_fall: float) -> Evidence | None:
     first, last = (float(np.quantile(part, 0.75)) for part in (curve.part(0, 0.2), curve.part(0.8)))
     if first - last > min_fall * abs(first):
         return None
-    says = f"the loss swings with peaks of {first:.3g} initially and {last:.3g} at the end"
+    says = f"the loss oscillates with peaks of {first:.3g} initially and {last:.3g} at the end"
     return Evidence(LOSS, curve.span, says, curve.owner)
 
 

@@ -1,4 +1,4 @@
-"""The loss swings up and down without getting lower."""
+"""The loss oscillates without decreasing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _SIZES = 20  # steps with a loss and a size that a correlation needs
 
 @dataclass(frozen=True, slots=True)
 class _Swings:
-    """In which way a loss goes up and down, and how fast weights move meanwhile."""
+    """How a loss oscillates, and the relative update at that time."""
 
     half: Curve  # the last half of the losses
     says: str
@@ -37,7 +37,7 @@ class _Swings:
 
 @exception
 def rate_raised(facts: Facts, swings: _Swings, _: float) -> str | None:
-    """The schedule raises the learning rate again, and the loss follows it."""
+    """The schedule raises the learning rate again, and the loss follows."""
     rate = rates(facts, swings.half.steps)
     rises = (np.diff(rate) > 0.05 * rate.max()).any() or rate[-1] > 1.2 * rate[0]
     if not rises:
@@ -47,7 +47,7 @@ def rate_raised(facts: Facts, swings: _Swings, _: float) -> str | None:
 
 @exception
 def batch_sizes(facts: Facts, swings: _Swings, _: float) -> str | None:
-    """The loss is a sum that follows the sizes of its batches."""
+    """The loss is a sum that varies with the batch size."""
     correlation = _correlation_with_sizes(facts, swings.half)
     if correlation is None:
         return None
@@ -56,7 +56,7 @@ def batch_sizes(facts: Facts, swings: _Swings, _: float) -> str | None:
 
 @exception
 def epoch_order(facts: Facts, swings: _Swings, _: float) -> str | None:
-    """The same batches are high again in every epoch, so the data swing and not the steps."""
+    """The same batches have a high loss in every epoch, so the data cause the oscillation."""
     half, epoch = swings.half, facts.epoch_steps
     if epoch is None or epoch < 2:
         return None
@@ -72,7 +72,7 @@ def epoch_order(facts: Facts, swings: _Swings, _: float) -> str | None:
 
 @exception
 def small_updates(_: Facts, swings: _Swings, small_update: float) -> str | None:
-    """Weights hardly move, so it is the batches that differ."""
+    """Weights hardly change, so the difference is between batches."""
     if swings.update is None or swings.update >= small_update:
         return None
     return f"the loss {swings.says}, but the median relative update is {swings.update:.1g} per step"
@@ -99,16 +99,16 @@ def oscillating_loss(
     large_update: Annotated[float, "relative update that moves a loss back and forth"] = 1e-2,
     small_update: Annotated[float, "relative update that does not"] = 2e-3,
 ) -> Iterator[Verdict]:
-    """The loss swings up and down without getting lower.
+    """The loss oscillates without decreasing.
 
     ## What it does
-    Looks at the last half of a curve that scatters by far more than sampling noise and does not
-    fall. It must alternate between high and low, swing six times or more, or scatter at the peak
-    learning rate by even more. It is likely if updates are large as well.
+    Looks at the last half of a curve that scatters far more than sampling noise and does not fall.
+    It must alternate between high and low, oscillate six times or more, or scatter even more at the
+    peak learning rate. It is likely if updates are large as well.
 
     ## Why it matters
-    Each step overshoots the minimum it aims at. The loss cannot get lower than the width of these
-    swings, however long it trains.
+    Each step overshoots the minimum. Longer training does not lower the loss below the amplitude of
+    the oscillation.
 
     ## Example
     ```python
@@ -117,18 +117,18 @@ def oscillating_loss(
     ```
 
     ## What to do
-    Lower the learning rate 3 times, or let it decay. With momentum above 0.95, lower that. If the
-    loss swings from the first step on, add a warm-up.
+    Divide the learning rate by 3, or let it decay. With momentum above 0.95, lower it. If the loss
+    oscillates from the first step on, add a warm-up.
 
     ## When it is wrong
     Losses that differ by design from batch to batch: alternating tasks, batches of different
     difficulty, sums over sequences whose lengths are not recorded.
 
     ## How to confirm
-    - Train 100 steps from here with a third of the learning rate: a loss that falls at once was
-      held up by the swings.
-    - Compute the loss of one fixed batch at ten successive steps: if that swings as much, it is
-      not the batches.
+    - Train 100 steps from here with a third of the learning rate: if the loss falls at once, the
+      steps were too large.
+    - Compute the loss of one fixed batch at ten successive steps: if it oscillates as much, the
+      batches are not the cause.
     """
     curve = facts.curve
     if isinstance(curve, str):
@@ -212,7 +212,7 @@ def _finding(facts: Facts, swings: _Swings, level: float, *, sure: bool) -> Verd
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
         onset=half.span[0],
         evidence=evidence,
-        fix="lower the learning rate 3 times, or let it decay",
+        fix="divide the learning rate by 3, or let it decay",
     )
 
 
@@ -234,7 +234,7 @@ def _swings(facts: Facts, half: Curve, sampling: float, min_scatter: float) -> _
     turns, size = _turns(half.values, min_scatter)
     between = np.diff(turns)
     if len(between) >= _SWINGS and (error or between.std() < _EVENLY * between.mean()):
-        says = f"swings {len(between)} times by {size:.3g} or more"
+        says = f"oscillates {len(between)} times by {size:.3g} or more"
         return _Swings(half, says, is_pattern=True, update=update)
     rate = rates(facts, half.steps)
     if error is not None and scatter > 2 * sampling * error and rate[-1] >= 0.9 * rate.max():

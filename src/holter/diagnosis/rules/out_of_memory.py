@@ -22,11 +22,11 @@ def out_of_memory(
     """The training ran out of memory.
 
     ## What it does
-    Reports the allocation that failed and ended the training: the line, the requested size, and
-    what held most memory at that time.
+    Reports the allocation that failed and ended the training: the line, the requested size, and the
+    largest memory holders at that time.
 
     ## Why it matters
-    The run is over.
+    The run has ended.
 
     ## Example
     ```python
@@ -35,12 +35,12 @@ def out_of_memory(
     ```
 
     ## What to do
-    If one allocation is far larger than the others, look at its line: a broadcast may have made it.
-    Otherwise use smaller batches with gradient accumulation, `torch.autocast`,
+    If one allocation is far larger than the others, look at its line: it may be an unintended
+    broadcast. Otherwise use smaller batches with gradient accumulation, `torch.autocast`,
     `torch.utils.checkpoint`, or an optimizer with less state.
 
     ## When it is wrong
-    Another process may have used the memory: `nvidia-smi` lists them.
+    Another process may have used the memory: see `nvidia-smi`.
 
     ## How to confirm
     - `holter try batch-size train.py` finds the largest batch that fits.
@@ -87,9 +87,9 @@ def _fix(what: MemoryExhausted, min_fragmented: float) -> str:
     largest = what.sizes[0] if what.sizes else 0
     if what.requested and what.requested > 4 * max(largest, 1):
         return (
-            f"look at the shapes in {what.where or 'that line'}: this one tensor is"
-            f" {what.requested / max(largest, 1):.2g} times as large as anything else; work on"
-            " parts of it, or use an operation that does not build it, such as `torch.cdist`"
+            f"look at the shapes in {what.where or 'that line'}: this tensor is"
+            f" {what.requested / max(largest, 1):.2g} times as large as any other; process it in"
+            " chunks, or use an operation that does not build it, such as `torch.cdist`"
         )
     return (
         "use smaller batches with gradient accumulation, `torch.autocast` or"

@@ -1,4 +1,4 @@
-"""Labels name classes for which the model has no output."""
+"""Labels are outside the range of the model's classes."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -18,7 +18,7 @@ from holter.record.signals import (
 
 @exception
 def remapped(facts: Facts, share: float, met: float) -> str | None:
-    """Training has met such labels and did not fail: the loop maps them into range."""
+    """Training used such labels without an error, so the loop maps them into range."""
     counts = facts.run[TARGET_COUNT].values() if TARGET_COUNT in facts.run else ()
     trained = max((float(series.values.sum()) for series in counts), default=0.0)
     if share * trained <= met:
@@ -40,17 +40,17 @@ def out_of_range_labels(
     *,
     met: Annotated[float, "labels out of range that training can meet without an error"] = 5.0,
 ) -> Iterator[Verdict]:
-    """Labels name classes for which the model has no output.
+    """Labels are outside the range of the model's classes.
 
     ## What it does
-    Preflight compares the classes of up to 2000 samples of each split with the number of scores
-    that `F.cross_entropy` or `F.nll_loss` is given. It reports classes below 0 and classes that are
-    not below that number, apart from `ignore_index`, if the loss is given the targets of the data
-    set as they are.
+    Preflight compares the classes of up to 2000 samples of each split with the number of logits
+    passed to `F.cross_entropy` or `F.nll_loss`. It reports classes below 0 and classes that are not
+    below that number, apart from `ignore_index`, if the loss receives the targets of the data set
+    unchanged.
 
     ## Why it matters
     The loss function raises an error at the first such label, possibly hours after the start. On a
-    GPU it is an assertion that names neither label nor sample, and ends the process.
+    GPU it is a device-side assertion that names neither label nor sample and ends the process.
 
     ## Example
     ```python
@@ -59,8 +59,8 @@ def out_of_range_labels(
     ```
 
     ## What to do
-    Count classes from 0. Give the model as many outputs as there are classes, or map rare ones to
-    an index of their own. Use `ignore_index` for a label that stands for no class.
+    Count classes from 0. Give the model as many outputs as there are classes, or map rare ones to a
+    shared index. Use `ignore_index` for labels that are not a class.
 
     ## When it is wrong
     The loop changes labels between the data set and the loss, in some batches only.
@@ -86,8 +86,8 @@ def out_of_range_labels(
                 return  # whoever maps the training labels also maps those of validation
         which = listed(named(facts.run, "out of range", split), outside)
         yield out_of_range_labels.finding(
-            f"{outside:.0f} of {examined:.0f} {word} samples have labels outside the"
-            f" {outputs:.0f} classes that the loss is given (samples {which})",
+            f"{outside:.0f} of {examined:.0f} {word} samples have labels outside the {outputs:.0f}"
+            f" classes of the loss (samples {which})",
             confidence=Confidence.LIKELY,
             onset=0,
             evidence=(

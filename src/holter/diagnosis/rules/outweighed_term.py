@@ -1,4 +1,4 @@
-"""A term of the loss is outweighed by another one, and the model learns nothing from it."""
+"""A loss term is outweighed by another one, and the model learns nothing from it."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class _Term:
 
 @exception
 def switched_off(facts: Facts, term: _Term) -> str | None:
-    """A gradient of exactly 0 is no matter of weights: the script switches the term off."""
+    """The gradient is exactly 0: the script switches the term off."""
     zero = float((term.shares == 0).mean())
     if zero < 1 / 2:
         return None
@@ -50,7 +50,7 @@ def switched_off(facts: Facts, term: _Term) -> str | None:
 
 @exception
 def opposed(facts: Facts, term: _Term) -> str | None:
-    """A part that has an optimizer of its own is an opponent, and may be meant to fail."""
+    """A part with its own optimizer is an adversary and may be meant to fail."""
     losses = list(recorded_losses(facts).values())
     together = Counter((series.first, series.last, len(series)) for series in losses)
     count = max(together.values(), default=0)
@@ -74,17 +74,17 @@ def outweighed_term(
     max_share: Annotated[float, "share of the gradient that is too little"] = 0.01,
     near: Annotated[float, "distance from the best constant prediction, as a share"] = 0.03,
 ) -> Iterator[Verdict]:
-    """A term of the loss is outweighed by another one, and the model learns nothing from it.
+    """A loss term is outweighed by another one, and the model learns nothing from it.
 
     ## What it does
-    Compares the gradients that the terms of a loss send to where they meet in the model. It reports
-    a term with almost none of the gradient on a typical step if its own loss ends no lower than
-    that of the best constant prediction. Terms of one loss function are not told apart.
+    Compares the gradients of the loss terms at the point where they meet in the model. It reports a
+    term with almost none of the gradient on a typical step if its own loss ends no lower than that
+    of the best constant prediction. Terms inside a single loss function are not separated.
 
     ## Why it matters
-    The optimizer follows the sum. A term whose gradient is a hundredth of that of another does not
-    change the direction of the steps, so the task it stands for is not trained at all, while the
-    total loss falls as it should.
+    The optimizer minimises the sum. A term with a hundredth of the gradient of another does not
+    change the direction of the steps, so its task is not trained at all, while the total loss falls
+    as expected.
 
     ## Example
     ```python
@@ -93,12 +93,12 @@ def outweighed_term(
     ```
 
     ## What to do
-    Reduce all terms in the same way, by a mean, and choose weights so that their gradients are of
-    one order of magnitude.
+    Reduce all terms in the same way, by a mean, and choose weights that give gradients of the same
+    order of magnitude.
 
     ## When it is wrong
-    The task of the term cannot be learned from these inputs, whatever its weight. The term is an
-    adversary by design, without an optimizer of its own.
+    The task of the term cannot be learned from these inputs. The term is adversarial by design,
+    without its own optimizer.
 
     ## How to confirm
     - Train with the other terms multiplied by 0: if the term falls now, its weight was too small.

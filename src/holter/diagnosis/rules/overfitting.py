@@ -71,7 +71,7 @@ def overfitting(
     min_rise: Annotated[float, "smallest rise, as a share of the lowest validation loss"] = 0.05,
     min_share: Annotated[float, "smallest rise, as a share of the initial level"] = 0.02,
     standard_errors: Annotated[float, "between passes that the rise must exceed"] = 4.0,
-    min_fall: Annotated[float, "share by which the training loss must fall meanwhile"] = 0.05,
+    min_fall: Annotated[float, "share by which the training loss must fall in that time"] = 0.05,
     max_level: Annotated[float, "lowest loss over that of the best constant prediction"] = 0.95,
     min_gap: Annotated[float, "accuracy in training minus validation that is memorised"] = 0.2,
 ) -> Iterator[Verdict]:
@@ -84,8 +84,8 @@ def overfitting(
     training loss is far below. The onset is the step of the lowest loss.
 
     ## Why it matters
-    From the onset on the model memorises training samples. It gets worse on new samples, however
-    good the training loss looks.
+    From the onset on, the model memorises training samples and gets worse on new ones, even if the
+    training loss keeps improving.
 
     ## Example
     ```python
@@ -94,16 +94,17 @@ def overfitting(
     ```
 
     ## What to do
-    Keep the weights of the onset (early stopping). To improve on them: more data or augmentation,
-    weight decay, dropout, a smaller model, in this order. With few samples, look for duplicates
+    Keep the weights of the onset (early stopping). To improve further, in this order: more data or
+    augmentation, weight decay, dropout, a smaller model. With few samples, look for duplicates
     first.
 
     ## When it is wrong
-    Some networks improve again after much longer training. A validation set from another source can
-    get worse for its own reasons. Few validation samples scatter; the rule then does not report.
+    Some networks improve again after much longer training. The loss on a validation set from a
+    different source can rise for other reasons. With few validation samples the loss is noisy; the
+    rule then reports nothing.
 
     ## How to confirm
-    - Evaluate the weights saved nearest to the onset and the last ones by the metric that counts.
+    - Evaluate the checkpoint nearest to the onset and the last one with your main metric.
     - Train on half of the data: overfitting begins earlier and is stronger.
     """
     curves = enough_passes(facts, min_passes + 2)
@@ -126,8 +127,8 @@ def overfitting(
         yield overfitting.clear(f"{measured}, within the scatter between passes")
     elif fell < max(min_fall * turn.training_then, 3 * turn.training_error):
         yield overfitting.clear(
-            f"{measured}; the training loss does not fall meanwhile:"
-            f" {turn.training_then:.3g} then, {turn.training_late:.3g} at the end"
+            f"{measured}; the training loss does not fall in that time: {turn.training_then:.3g}"
+            f" then, {turn.training_late:.3g} at the end"
         )
     elif curves.constant is not None and turn.low > max_level * curves.constant:
         yield overfitting.clear(
@@ -135,7 +136,7 @@ def overfitting(
             " was learned that could be lost"
         )
     elif rose < min_share * initial:
-        yield overfitting.harmless(f"{measured}, small beside the initial {initial:.3g}")
+        yield overfitting.harmless(f"{measured}, small compared with the initial {initial:.3g}")
     else:
         yield _judge(facts, curves, turn, is_large=turn.rise > 2 * min_rise, min_gap=min_gap)
 

@@ -1,4 +1,4 @@
-"""Activations grow towards the largest float16 number."""
+"""Activations grow towards the float16 maximum."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -31,12 +31,12 @@ def overflow_headroom(
         float, "times by which activations grow between first and last third"
     ] = 1.5,
 ) -> Iterator[Verdict]:
-    """Activations grow towards the largest float16 number.
+    """Activations grow towards the float16 maximum.
 
     ## What it does
     In runs with GradScaler, compares the largest activation of each module in the first and last
-    third of the sampled steps with 65,504, the largest float16. A module that was finite above
-    that does not run in float16 and is left out.
+    third of the sampled steps with 65,504, the largest float16. A module with finite values above
+    that does not run in float16 and is excluded.
 
     ## Why it matters
     Beyond 65,504 a float16 value becomes infinite, the step is skipped and the loss scale falls; if
@@ -49,8 +49,8 @@ def overflow_headroom(
     ```
 
     ## What to do
-    Use bfloat16. Or keep the named modules in float32, add a normalisation before them, or find out
-    why they grow.
+    Use bfloat16. Or keep the named modules in float32, add a normalisation before them, or find the
+    cause of the growth.
 
     ## When it is wrong
     Modules that run in float32 or bfloat16 inside a run with GradScaler, and values that level

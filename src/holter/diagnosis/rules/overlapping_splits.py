@@ -22,10 +22,10 @@ _ALL = 0.999  # of the validation samples: the set as a whole
 _MIN_VALIDATION = 20  # validation samples for that to be certain
 _MIN_PAIRS = 10  # equal inputs that are a hint
 _MIN_WINDOWS = 5  # validation samples that are no coincidence
-_FIX = "split once, before anything is copied or shuffled, and keep the parts disjoint"
+_FIX = "split once, before copying or shuffling, and keep the splits disjoint"
 _FIX_WINDOWS = (
     "split before augmenting or cutting windows; keep copies, frames and windows of one recording"
-    " in one part"
+    " in one split"
 )
 
 
@@ -48,15 +48,15 @@ def overlapping_splits(
     """Validation samples are in the training set.
 
     ## What it does
-    Reads the experiment data of preflight, which compares inputs of both splits bit by bit, or
-    their positions in one data set, which works with augmentation. It reports when more of
-    validation is in training than coincidence gives; duplicates within training show how often that
-    is. It is a hint if continuous inputs are copies in both splits alike, or almost copies, or
-    hold a part of a training input at another place, as overlapping windows do.
+    Uses the preflight experiment `data`, which compares inputs of both splits bit by bit, or their
+    indices in a shared data set, which works with augmentation. It reports if more of validation is
+    in training than by chance, as estimated from duplicates within training. It is a hint if
+    duplicates of continuous inputs are as common within training, if inputs are near duplicates, or
+    if they contain a part of a training input at another position, like overlapping windows.
 
     ## Why it matters
-    The model may have memorised those samples. Validation then measures memory, not performance on
-    new data: overfitting is not seen, and choices based on that number are wrong.
+    The model may have memorised those samples. Validation then measures memorisation, not
+    performance on new data: overfitting stays hidden, and decisions based on the metric are wrong.
 
     ## Example
     ```python
@@ -65,14 +65,14 @@ def overlapping_splits(
     ```
 
     ## What to do
-    Split first, then copy, shuffle and augment. Give `random_split` a generator with a fixed seed,
-    above all if it is called twice. Remove duplicates before splitting; split by person, document
+    Split first, then copy, shuffle and augment. Pass `random_split` a generator with a fixed seed,
+    especially if it is called twice. Remove duplicates before splitting; split by person, document
     or scene if several samples come from one.
 
     ## When it is wrong
-    Validating on training data on purpose, to see whether a model can fit. Inputs with few
-    different values repeat by chance: they are compared with the training set itself, but a
-    training set without duplicates beside a validation set with duplicates looks like a leak.
+    Validating on training data on purpose, to check whether a model can fit. Inputs with few
+    distinct values repeat by chance; this is estimated within the training set, so a training set
+    without duplicates and a validation set with duplicates look like a leak.
 
     ## How to confirm
     - Look at one of the named pairs: `train_set[i]` and `valid_set[j]`.
@@ -122,8 +122,8 @@ def overlapping_splits(
         )
     elif (windows := _windows(facts, valid)) >= min_windows:
         yield overlapping_splits.finding(
-            f"about {percent(windows)} of the validation inputs hold a part of a training input at"
-            f" another place, as overlapping windows do{_example(facts, 'window overlap')}",
+            f"about {percent(windows)} of the validation inputs contain a part of a training input"
+            f" at another position, like overlapping windows{_example(facts, 'window overlap')}",
             confidence=Confidence.HINT,
             severity=Severity.WARNING,
             onset=0,

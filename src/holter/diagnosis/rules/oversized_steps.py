@@ -31,12 +31,12 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
 
     ## What it does
     `holter try replay` repeats the failing window with one change at a time. Reports a failure that
-    a lower learning rate or clipping cures, and neither float32 nor a guard at the operation that
-    produced the first non-finite value does. If only clipping is missing, it names clipping.
+    a lower learning rate or clipping cures, but neither float32 nor a guard at the operation that
+    produced the first non-finite value. If clipping alone is enough, it names clipping.
 
     ## Why it matters
-    The loss has become too curved for steps of this size: each step overshoots more than the one
-    before.
+    The curvature of the loss has become too large for this step size: each step overshoots more
+    than the one before.
 
     ## Example
     ```python
@@ -45,11 +45,11 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Make the change that the fix names: only changes that cured the failure are named. In
-    transformers, normalising queries and keys cures what clipping only delays.
+    Make the change named in the fix: only changes that cured the failure are named. In
+    transformers, normalising queries and keys may cure a failure that clipping only delays.
 
     ## When it is wrong
-    In a window of few steps a lower rate may only delay the failure to after its end.
+    In a short window a lower rate may only delay the failure beyond its end.
 
     ## How to confirm
     - Continue from the last good checkpoint with the change that cures it.
@@ -84,17 +84,17 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
     at_once = replay.onset == replay.failing and not replay.is_born_later
     born = replay.birth if at_once else None
     if born is not None and (born.kind == "bad setting" or born.reaches == "setting"):
-        yield oversized_steps.clear(f"a setting of the optimizer is not a number ({born.where})")
+        yield oversized_steps.clear(f"an optimizer setting is NaN ({born.where})")
         return
     if replay.is_given and born is not None:
         yield oversized_steps.clear(
-            f"the values that step {replay.failing} is given are not finite ({born.where}): smaller"
-            " steps change what a script collects, not what it is given"
+            f"the inputs of step {replay.failing} are not finite ({born.where}): smaller steps"
+            " change only the data that the script collects"
         )
         return
     if born is not None and born.is_singular and not replay.not_cured_by(ChangeFamily.GUARD):
         yield oversized_steps.clear(
-            f"the loss is normal until step {replay.failing}: {born.operation} is given a value"
+            f"the loss is normal until step {replay.failing}: {born.operation} receives a value"
             f" outside its domain ({born.where})"
         )
         return

@@ -10,10 +10,10 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "written sample": Mistake(
-        "`{code}` writes into `{subject}`, which is the stored sample: each epoch changes the"
-        " data set further",
-        "copy the sample before it is changed: `{subject} = {subject}.clone()` (`.copy()` for"
-        " an array)",
+        "`{code}` writes into the stored sample `{subject}`: every epoch changes the data set"
+        " further",
+        "copy the sample before changing it: `{subject} = {subject}.clone()` (`.copy()` for an"
+        " array)",
     ),
     "returned state": Mistake(
         "`{code}` returns the array that the next step overwrites; samples stored before then"
@@ -22,13 +22,13 @@ _MISTAKES = {
         " tensor",
     ),
     "aliased labels": Mistake(
-        "`{code}` makes a second name of one tensor, which is then written to in place:"
-        " inputs and labels change together",
+        "`{code}` creates an alias of a tensor that is then written in place: inputs and labels"
+        " change together",
         "copy it: `{code}.clone()`",
     ),
     "shared mask": Mistake(
-        "`{code}` makes a second name of one mask, and the script then writes to it:"
-        " {subject} change together",
+        "`{code}` creates an alias of a mask that the script then writes to: {subject} change"
+        " together",
         "copy it: `{code}.clone()` (`.copy()` for an array)",
     ),
 }
@@ -39,14 +39,14 @@ def overwritten_samples(facts: Facts) -> Iterator[Verdict]:
     """The source writes into arrays that are stored or used as targets.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports a `__getitem__` that writes
-    into the sample that the data set stores, an environment that returns its state array and
-    overwrites it in the next step, and labels that are a second name of the inputs when these are
-    masked in place. It also reports a second name of a mask that is written to.
+    Reads the source of the script and of the modules next to it. It reports a `__getitem__` that
+    writes into the sample that the data set stores, an environment that returns its state array and
+    overwrites it in the next step, and labels that alias the inputs when these are masked in place.
+    It also reports an aliased mask that is written to.
 
     ## Why it matters
     Augmentation accumulates from epoch to epoch, until the training samples have little in common
-    with the validation samples. Stored states all show the latest one. Masked inputs and their
+    with the validation samples. All stored states show the latest one. Masked inputs and their
     labels are equal, so nothing is left to predict.
 
     ## Example
@@ -56,12 +56,12 @@ def overwritten_samples(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Copy before you write: `.clone()` for a tensor, `.copy()` for an array. Or write an expression
-    that makes a new one: `row = row * scale` instead of `row *= scale`.
+    Copy before you write: `.clone()` for a tensor, `.copy()` for an array. Or use an expression
+    that creates a new tensor: `row = row * scale` instead of `row *= scale`.
 
     ## When it is wrong
-    The change has no effect the second time, such as `row.clamp_(0, 1)`. The data set creates its
-    samples when they are asked for, and stores none.
+    The change is idempotent, such as `row.clamp_(0, 1)`. The data set creates its samples on demand
+    and stores none.
 
     ## How to confirm
     - Read the same sample twice and compare: `dataset[0][0]`.

@@ -20,7 +20,7 @@ from holter.record.signals import GRAD_NORM, PARAMETER_IN_MODEL, PARAMETER_OPTIM
 
 @exception
 def never_stepped(facts: Facts, optimizers: int, stale: list[Parameter], held: int) -> str | None:
-    """An optimizer that has not stepped yet is kept for a later phase of the script."""
+    """The optimizer has not stepped yet; it is reserved for a later phase."""
     has_stepped = any(was_replaced(facts, parameter) for parameter in stale)
     if len(stale) < held or has_stepped or all_step(facts, optimizers):
         return None
@@ -40,8 +40,8 @@ def parameters_outside_model(
 
     ## What it does
     Looks for trainable parameters in an optimizer that belong to no trained model, or to one that
-    was replaced during the run, and receive no gradient since. It is an error if that holds for all
-    parameters of the optimizer, else a warning.
+    was replaced during the run, and receive no gradient since. It is an error if this is true of
+    all parameters of the optimizer, otherwise a warning.
 
     ## Why it matters
     The model or one of its layers was re-created after the optimizer was built. The optimizer
@@ -59,7 +59,7 @@ def parameters_outside_model(
 
     ## When it is wrong
     Parameters that a script uses directly, such as a learned temperature, receive gradients and are
-    not reported; one that is kept for a later phase has none yet and is reported.
+    not reported; a parameter reserved for a later phase has none yet and is reported.
 
     ## How to confirm
     - Compare the sets: the ids of all `p` in `optimizer.param_groups` less

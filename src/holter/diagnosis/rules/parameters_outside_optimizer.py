@@ -31,13 +31,13 @@ def parameters_outside_optimizer(
 
     ## What it does
     Looks for parameters of a trained model that require gradients, receive nonzero ones, and are in
-    no optimizer. It is an error if no optimizer holds anything that receives a gradient, else a
-    warning: training only a head on a backbone is a common choice. Where all of them form models of
-    their own, it is a hint, and nothing in a run that fits its data: they may be fixed features.
+    no optimizer. It is an error if no parameter with a gradient is in an optimizer, otherwise a
+    warning: training only a head on a backbone is a common choice. If all of them form separate
+    models, it is a hint, and not reported in a run that fits its data: they may be fixed features.
 
     ## Why it matters
     These parameters keep their initial values. A new head stays random, and the rest of the model
-    adapts to a random head: the loss falls, but never as far as it should.
+    adapts to it: the loss falls, but not as far as it could.
 
     ## Example
     ```python
@@ -46,14 +46,13 @@ def parameters_outside_optimizer(
     ```
 
     ## What to do
-    Build the optimizer last, after every layer was added or replaced, or add new layers with
+    Build the optimizer last, after all layers were added or replaced, or add new layers with
     `optimizer.add_param_group`. `parameters()` does not find layers kept in a plain list: use
     `nn.ModuleList`.
 
     ## When it is wrong
-    When parameters are left out on purpose. Freeze them with `requires_grad_(False)`: the finding
-    disappears, and so does the cost of their gradients. Updates that
-    do not go through an optimizer are not seen.
+    Parameters are excluded on purpose. Freeze them with `requires_grad_(False)`: this removes the
+    finding and the cost of their gradients. Updates without an optimizer are not seen.
 
     ## How to confirm
     - Compare the sets: `{id(p) for p in model.parameters()}` less the ids of all `p` in
@@ -113,8 +112,9 @@ def parameters_outside_optimizer(
                 outside[0],
             ),
         ),
-        fix=f"build the optimizer from `model.parameters()` when the model is complete, so that it"
-        f" holds {where[0]}; if it is left out on purpose, freeze it with `requires_grad_(False)`",
+        fix="build the optimizer from `model.parameters()` when the model is complete, so that it"
+        f" holds {where[0]}; if it is excluded on purpose, freeze it with"
+        " `requires_grad_(False)`",
     )
 
 

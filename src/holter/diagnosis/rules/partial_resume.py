@@ -44,7 +44,7 @@ class _Resume:
 
 @exception
 def other_weights(resume: _Resume) -> str | None:
-    """Only some of the weights come from the checkpoint: a pretrained model is fine-tuned."""
+    """Only some weights come from the checkpoint: a pretrained model is fine-tuned."""
     if resume.weights >= 1:
         return None
     return (
@@ -55,7 +55,7 @@ def other_weights(resume: _Resume) -> str | None:
 
 @exception
 def other_settings(resume: _Resume) -> str | None:
-    """The optimizer is set up otherwise than the saved one: a new training starts from weights."""
+    """The optimizer settings differ from the saved ones: a new training starts here."""
     if resume.same:
         return None
     return (
@@ -78,14 +78,14 @@ def partial_resume(
     """Training continues from the weights of a checkpoint, but not from its optimizer or schedule.
 
     ## What it does
-    Looks into what `torch.load` returned before the first step. It reports if all weights come from
-    a checkpoint that also holds the state of an optimizer or scheduler, the optimizer is set up as
-    that one was, and it starts without a state or the scheduler starts at 0.
+    Examines what `torch.load` returned before the first step. It reports if all weights come from a
+    checkpoint that also holds the state of an optimizer or scheduler, the optimizer has the same
+    configuration, and it starts without state or the scheduler starts at 0.
 
     ## Why it matters
     Adam without its moments takes steps of full length in the direction of single batches, and a
     schedule that starts again raises the learning rate to its initial value. The loss jumps, and
-    the run needs many steps to get back to where it was.
+    the run needs many steps to recover.
 
     ## Example
     ```python
@@ -98,12 +98,12 @@ def partial_resume(
     after it was created.
 
     ## When it is wrong
-    A new training that starts from all weights of an old one on purpose, with the same optimizer
-    and the same learning rate, for example on other data.
+    A new training that deliberately starts from the weights of an old one with the same optimizer
+    and learning rate, for example on other data.
 
     ## How to confirm
     - Print `len(optimizer.state)` and `scheduler.last_epoch` before the first step: both are 0 in a
-      new training, and not after a complete resume.
+      new training but not after a complete resume.
     """
     resumes = [_resume(facts, owner) for owner in facts.run[CHECKPOINT_WEIGHTS]]
     examined = [resume for resume in resumes if resume is not None]

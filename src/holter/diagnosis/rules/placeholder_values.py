@@ -24,17 +24,18 @@ _NAMED = 4  # columns
 def placeholder_values(
     facts: Facts,
     *,
-    max_share: Annotated[float, "share of samples; more are a value of their own"] = 0.5,
+    max_share: Annotated[float, "share of samples; a more frequent value is a real one"] = 0.5,
 ) -> Iterator[Verdict]:
     """A column holds a placeholder that is used as a number.
 
     ## What it does
-    Looks for one value that several training samples have in a column, more than five times as far
-    away as all other values are from one another: `999999` or `-9999` for a missing value.
+    Looks for a value that several training samples share in a column and that is more than five
+    times the range of all other values away from them, such as `999999` or `-9999` for a missing
+    value.
 
     ## Why it matters
-    Mean and standard deviation of the column are those of the placeholder. Once standardised, all
-    real values are almost equal, and the model cannot tell them apart.
+    The placeholder dominates mean and standard deviation of the column. After standardisation all
+    real values are almost equal, and the model cannot distinguish them.
 
     ## Example
     ```python
@@ -43,11 +44,11 @@ def placeholder_values(
     ```
 
     ## What to do
-    Replace placeholders by missing values before computing anything from the column, fill these
-    with the median of the others, and add a column that says which values were missing.
+    Replace placeholders by missing values before computing anything from the column, fill them with
+    the median of the others, and add a column that marks missing values.
 
     ## When it is wrong
-    A column that has two scales by nature, one of them a single value.
+    A column with two real scales, one of them a single value.
 
     ## How to confirm
     - Print the most frequent value of the column, and the column without it.
@@ -58,13 +59,13 @@ def placeholder_values(
         return
     found = np.flatnonzero((shares.values > 0) & (shares.values <= max_share))
     if not len(found):
-        yield placeholder_values.clear(f"no value stands apart in {len(shares)} columns")
+        yield placeholder_values.clear(f"no outlying repeated value in {len(shares)} columns")
         return
     names = ", ".join(str(place) for place in found[:_NAMED])
     share = float(shares.values[found].max())
     yield placeholder_values.finding(
-        f"{percent(share)} of the training samples have one value in column {names} that is more"
-        " than five times as far away as all other values are from one another",
+        f"{percent(share)} of the training samples share a value in column {names} that is more"
+        " than five times the range of all other values away from them",
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(

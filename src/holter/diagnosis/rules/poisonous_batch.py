@@ -1,4 +1,4 @@
-"""One batch breaks the training at any weights."""
+"""One batch breaks the training regardless of the weights."""
 
 from collections.abc import Iterator
 
@@ -23,15 +23,15 @@ _OTHERS = (ChangeFamily.RATE, ChangeFamily.CLIP, ChangeFamily.PRECISION, ChangeF
     needs=(REPLAY_LOSS,),
 )
 def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
-    """One batch breaks the training at any weights.
+    """One batch breaks the training regardless of the weights.
 
     ## What it does
-    `holter try replay` gives the failing step another batch, and the failing batch to older
-    weights. Reports a batch that fails on older weights too, if another batch cures the failure.
-    Clipping or a lower rate may cure it as well: they limit the damage.
+    `holter try replay` runs the failing step on another batch, and older weights on the failing
+    batch. Reports a batch that also fails on older weights, if another batch cures the failure.
+    Clipping or a lower rate may cure it as well, because they limit the damage.
 
     ## Why it matters
-    Clipping or a lower learning rate only hide such a batch: it returns in the next epoch.
+    Clipping or a lower learning rate only hides such a batch: it returns in the next epoch.
 
     ## Example
     ```python
@@ -40,7 +40,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Check the named samples, and fix or leave them out where the data is loaded.
+    Check the named samples, and fix or drop them where the data is loaded.
 
     ## When it is wrong
     The batch is sound and the loss is not: a loss that fails on rare but valid values (an empty
@@ -72,7 +72,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
         return
     if replay.learns_other_data:
         yield poisonous_batch.clear(
-            f"the data change at step {replay.onset} on, and smaller steps learn them"
+            f"the data change from step {replay.onset} on, and smaller steps can learn them"
         )
         return
     held = replay.cured_by(ChangeFamily.SETTING)

@@ -21,9 +21,9 @@ def rank_settings_apart(
     """Ranks of one training use different optimizer settings or step counts.
 
     ## What it does
-    Compares learning rate, weight decay, momentum, betas and epsilon of all ranks, step by step, if
-    a wrapper of torch trains one model in all of them. It also compares the number of steps of
-    ranks that finished.
+    Compares learning rate, weight decay, momentum, betas and epsilon between ranks, step by step,
+    if a torch wrapper trains one model on all of them. It also compares the number of steps of
+    finished ranks.
 
     ## Why it matters
     All ranks apply the same averaged gradient. With different settings they apply different updates
@@ -36,21 +36,21 @@ def rank_settings_apart(
     ```
 
     ## What to do
-    Build optimizer and scheduler alike on all ranks, and step them on all ranks. A scheduler that
-    reads a metric, such as `ReduceLROnPlateau`, needs the same value everywhere: reduce it first.
+    Configure and step optimizer and scheduler identically on all ranks. A scheduler that depends on
+    a metric, such as `ReduceLROnPlateau`, needs the same value on all ranks: all-reduce it first.
 
     ## When it is wrong
-    Ranks that update different parameters of the model, each with settings of its own.
+    Ranks that update different parameters of the model, each with its own settings.
 
     ## How to confirm
-    - Print `optimizer.param_groups[0]["lr"]` on every rank at the step that is named.
+    - Print `optimizer.param_groups[0]["lr"]` on every rank at the named step.
     """
     ranks = facts.ranks
     if isinstance(ranks, str):
         yield rank_settings_apart.not_examined(ranks)
         return
     if not ranks.is_wrapped:
-        yield rank_settings_apart.not_examined("no wrapper of torch trains one model in all ranks")
+        yield rank_settings_apart.not_examined("no torch wrapper trains one model on all ranks")
         return
     found = _settings(ranks, tolerance) or _steps(facts, ranks)
     yield found or rank_settings_apart.clear(f"equal on {len(ranks.members)} ranks")
@@ -82,8 +82,8 @@ def _settings(ranks: Ranks, tolerance: float) -> Finding | None:
                         owner,
                     ),
                 ),
-                fix="build and step optimizer and scheduler alike on all ranks; reduce a metric"
-                " that decides on the learning rate before it is used",
+                fix="configure and step optimizer and scheduler identically on all ranks;"
+                " all-reduce the metric that a scheduler depends on",
             )
             found.append((step, finding))
     return min(found, key=lambda each: each[0])[1] if found else None
@@ -107,5 +107,5 @@ def _steps(facts: Facts, ranks: Ranks) -> Finding | None:
                 next(iter(facts.run[LR])),
             ),
         ),
-        fix="call `optimizer.step()` equally often on all ranks",
+        fix="call `optimizer.step()` the same number of times on all ranks",
     )

@@ -1,4 +1,4 @@
-"""Training and validation share groups or times that reveal the target."""
+"""Training and validation share groups or time ranges that reveal the target."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,13 +52,13 @@ def related_splits(
     min_lost: Annotated[float, "loss of that score without relatives"] = 0.3,
     likely_lost: Annotated[float, "share of the score whose loss makes it likely"] = 0.8,
 ) -> Iterator[Verdict]:
-    """Training and validation share groups or times that reveal the target.
+    """Training and validation share groups or time ranges that reveal the target.
 
     ## What it does
-    Predicts each validation target by the nearest training input, with and without the training
+    Predicts each validation target from the nearest training input, with and without the training
     samples of the same group (a column whose values several samples share, such as a person) or of
-    about the same time. It reports a column without whose relatives the prediction fails, though
-    leaving out as many others changes nothing.
+    about the same time. It reports a column if the prediction fails without its related samples,
+    while leaving out as many random samples changes nothing.
 
     ## Why it matters
     The model recognises the person, scene or hour and repeats its target. Validation looks good;
@@ -71,17 +71,18 @@ def related_splits(
     ```
 
     ## What to do
-    Split by group, so that all samples of a person, document or recording are in one part, for
-    instance with `GroupShuffleSplit` of scikit-learn. Split by time where the model will predict
-    the future: train on the past, leave a gap, validate on what follows.
+    Split by group, so that all samples of a person, document or recording are in one split, for
+    instance with scikit-learn's `GroupShuffleSplit`. Split by time where the model will predict the
+    future: train on the past, leave a gap, validate on what follows.
 
     ## When it is wrong
     The model will only ever see known groups, or fill gaps between known times: then a random split
-    is right. A leak that the nearest input does not show, in noisy or very many columns, is missed.
+    is right. Leaks that nearest neighbours do not show, because of noise or too many columns, are
+    missed.
 
     ## How to confirm
     - Split by that column and compare the validation losses.
-    - `holter try data`: lists both scores of every column.
+    - `holter try data` lists both scores of every column.
     """
     found = [*_relations(facts)]
     related = [
@@ -103,7 +104,7 @@ def related_splits(
                     DATASET_KEY_SCORE,
                     (0, 2),
                     f"score of the nearest training input {worst.score:.2g}, {worst.without:.2g}"
-                    f" without relatives, {worst.permuted:.2g} without as many others",
+                    f" without related samples, {worst.permuted:.2g} without as many random ones",
                     worst.trial,
                 ),
             ),
@@ -112,8 +113,8 @@ def related_splits(
     else:
         most = max(found, key=lambda relation: relation.lost)
         yield related_splits.clear(
-            f"{len(found)} possible group or time columns; leaving out relatives costs at most"
-            f" {max(most.lost, 0.0):.2g} of the score of the nearest input ({most.name})"
+            f"{len(found)} possible group or time columns; leaving out related samples costs at"
+            f" most {max(most.lost, 0.0):.2g} of the score of the nearest input ({most.name})"
         )
 
 
@@ -143,5 +144,5 @@ def _column(worst: Relation) -> str:
 
 def _fix(worst: Relation) -> str:
     if worst.is_group:
-        return f"split by {_column(worst)}: all samples of a value belong to one part"
+        return f"split by {_column(worst)}: keep all samples with the same value in one split"
     return "split by time: train on the past, leave a gap, validate on what follows"

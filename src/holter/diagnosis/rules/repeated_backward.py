@@ -22,12 +22,12 @@ def repeated_backward(
     """backward() is called on the same loss more than once per step.
 
     ## What it does
-    Counts the calls of `backward()` on a loss that backward was called on before in the same step.
+    Counts `backward()` calls on a loss on which it was already called in the same step.
     `torch.autograd.grad`, used for gradient penalties and second derivatives, is not counted.
 
     ## Why it matters
     `backward()` adds to the gradients. Two calls on one loss double them: SGD trains at twice its
-    learning rate, clipping acts twice as often, and each step takes the time of a second backward.
+    learning rate, clipping acts more often, and each step pays for a second backward pass.
 
     ## Example
     ```python
@@ -36,12 +36,12 @@ def repeated_backward(
     ```
 
     ## What to do
-    Remove one of the calls. `retain_graph=True` often gives it away: torch refuses a second
-    backward without it.
+    Remove one of the calls. Look for `retain_graph=True`: torch refuses a second backward without
+    it.
 
     ## When it is wrong
-    When two calls with `inputs=` give each part of a model its own gradients, or `zero_grad()`
-    is called between them on purpose.
+    Two calls with `inputs=` that compute the gradients of different parts of a model, or calls with
+    an intended `zero_grad()` in between.
 
     ## How to confirm
     - Print a gradient norm after the first and after the second `backward()`: it doubles.

@@ -1,4 +1,4 @@
-"""Every step sees one of the same few batches."""
+"""Training repeats the same few batches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Loader:
 
 @exception
 def changing_targets(measured: str, batches: int, targets: int | None) -> str | None:
-    """The input is the same by design, such as a whole graph, and each step has other targets."""
+    """The input is constant by design, such as a whole graph, and each step has other targets."""
     if targets is None or targets <= batches:
         return None
     return f"{measured}, with {targets} different sets of targets"
@@ -67,13 +67,13 @@ def repeated_batches(
     min_read: Annotated[float, "share of the steps that read from the loader"] = 0.5,
     min_held_out: Annotated[float, "validation targets over those of training, no loader"] = 2.0,
 ) -> Iterator[Verdict]:
-    """Every step sees one of the same few batches.
+    """Training repeats the same few batches.
 
     ## What it does
-    Counts the different fingerprints of the batches that the model is given, and reports far fewer
-    than passes over the loader would have shown; without a loader, batches that hold fewer targets
-    in all than a validation pass does, if the model overfits. It is certain if the targets of a
-    loader repeat with the inputs, and a hint if nothing is known of the targets.
+    Counts distinct fingerprints of the batches that the model receives, and reports far fewer than
+    full passes over the loader would show; without a loader, batches that hold fewer targets in
+    total than a validation pass, if the model overfits. It is certain if targets repeat with the
+    inputs, and a hint if the targets are unknown.
 
     ## Why it matters
     The model memorises a few batches and never sees the rest of the data, while the training loss
@@ -90,9 +90,9 @@ def repeated_batches(
     at every step; an index or offset that is not advanced has the same effect.
 
     ## When it is wrong
-    A model that is called with the same tensor at every step by design and has a loss that is
-    written by hand, whose targets are unknown. Overfitting one batch as a test and training on all
-    data at once read nothing from a loader, and look so too where there is more validation data.
+    A model that receives the same tensor at every step by design and has a hand-written loss, whose
+    targets are unknown. Overfitting one batch as a test, and full-batch training with a larger
+    validation set, look the same without a loader.
 
     ## How to confirm
     - Print `x.sum()` for ten steps: different batches have different sums.
@@ -114,14 +114,14 @@ def repeated_batches(
     if loader is None:
         if batches > max(few * len(prints), 1):
             yield repeated_batches.clear(
-                f"{model} is given {_batches(batches)} on {len(prints)} sampled steps"
+                f"{model} receives {_batches(batches)} on {len(prints)} sampled steps"
             )
         else:
             yield _without_loader(facts, model, prints, min_held_out)
         return
     expected = loader.expected(prints)
     measured = (
-        f"{model} is given {_batches(batches)} on {len(prints)} sampled steps; its loader has"
+        f"{model} receives {_batches(batches)} on {len(prints)} sampled steps; its loader has"
         f" {loader.batches}"
     )
     if expected < min_expected:
@@ -152,19 +152,17 @@ def repeated_batches(
 
 
 def _without_loader(facts: Facts, model: str, prints: Series, min_held_out: float) -> Verdict:
-    """Judge batches that the script makes by hand; nothing tells how many there should be.
+    """Judge batches that the script creates itself; their expected number is unknown.
 
     All data at once are one batch too, but they are seldom fewer than those of a validation pass.
     """
     batches = len(np.unique(prints.values))
     seen, held_out = _targets_of(facts, prints, batches), facts.measured_validation
     if seen is None or isinstance(held_out, str):
-        return repeated_batches.not_examined(
-            "no loader of known length is read from at most of the steps"
-        )
+        return repeated_batches.not_examined("most steps read from no loader of known length")
     measured = (
-        f"{model} is given {_batches(batches)} on {len(prints)} sampled steps, {seen:.0f} targets"
-        f" in all; a validation pass has {held_out.last.targets}"
+        f"{model} receives {_batches(batches)} on {len(prints)} sampled steps, {seen:.0f} targets"
+        f" in total; a validation pass has {held_out.last.targets}"
     )
     targets = _different_targets(facts, prints)
     excuse = repeated_batches.excused(measured, batches, targets)

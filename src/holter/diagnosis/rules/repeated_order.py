@@ -57,13 +57,13 @@ class _Passes:
 
 @exception
 def chosen_order(_: Facts, passes: _Passes, __: Evidence | None) -> str | None:
-    """A sampler or an iterable data set of the script decides the order."""
-    return f"{passes.says}; the script decides it" if passes.order == "" else None
+    """A sampler or an iterable data set of the script determines the order."""
+    return f"{passes.says}; the script determines the order" if passes.order == "" else None
 
 
 @exception
 def few_batches(_: Facts, passes: _Passes, __: Evidence | None) -> str | None:
-    """The few batches of a pass are nearly the same data in any order."""
+    """A pass has so few batches that their order hardly matters."""
     if passes.order != "sequential" or passes.batches >= _FEW:
         return None
     return f"{passes.says}, without shuffling; a pass has {passes.batches} batches"
@@ -71,7 +71,7 @@ def few_batches(_: Facts, passes: _Passes, __: Evidence | None) -> str | None:
 
 @exception
 def carried_state(facts: Facts, passes: _Passes, ordered: Evidence | None) -> str | None:
-    """A recurrent model may carry its state from batch to batch, and needs the order then."""
+    """A recurrent model may carry its state from batch to batch, which requires the order."""
     if passes.order != "sequential" or ordered is None or facts.run_outcome.bad:
         return None
     cells = [name for name in facts.run.meta.parameters if "weight_hh" in name]
@@ -94,16 +94,16 @@ def repeated_order(
     """Every epoch visits the samples in the same order.
 
     ## What it does
-    Compares the first batches of each pass over the training loader, or where the script makes the
-    batches itself, the inputs of the model one pass apart. It reports passes that repeat the one
-    before although the loader shuffles. Without shuffling it reports data whose neighbouring
-    batches are alike, such as windows of a time series, if the training learned nothing or
-    diverged, and else as a hint of severity info, as other data of a loader.
+    Compares the first batches of each pass over the training loader or, if the script creates
+    batches itself, model inputs one pass apart. It reports passes that repeat the previous one
+    although the loader shuffles. Without shuffling, it reports data with similar neighbouring
+    batches, such as windows of a time series, if the training learned nothing or diverged;
+    otherwise, and for other unshuffled loader data, it is a hint of severity info.
 
     ## Why it matters
     The batches are the same in every epoch: gradient noise does not average out over epochs, and
-    the model always sees some samples last. A seed that is set again in every epoch repeats the
-    masks of dropout and the choices of augmentation as well.
+    some samples always come last. A seed set in every epoch also repeats dropout masks and
+    augmentations.
 
     ## Example
     ```python
@@ -117,8 +117,8 @@ def repeated_order(
     `shuffle=True`.
 
     ## When it is wrong
-    The order is fixed on purpose, for example to compare two trainings batch by batch, or because
-    a hidden state is carried from batch to batch.
+    The order is fixed on purpose, for example to compare two runs batch by batch, or because a
+    hidden state is carried from batch to batch.
 
     ## How to confirm
     - Print the labels of the first batch in two epochs: they should differ.
@@ -193,7 +193,7 @@ def _by_hand(facts: Facts, min_passes: int, min_share: float) -> _Passes | Verdi
         is_one_each = len(set(at.values())) > min_share * len({step % length for step in at})
         if repeats >= min_share * len(pairs) and is_one_each:
             return _Passes(
-                f"{repeats} of {len(pairs)} batches come again after {length} steps",
+                f"{repeats} of {len(pairs)} batches repeat after {length} steps",
                 "sequential",
                 length,
                 (prints.first, prints.last),
@@ -201,7 +201,7 @@ def _by_hand(facts: Facts, min_passes: int, min_share: float) -> _Passes | Verdi
                 by_loader=False,
             )
     return repeated_order.not_examined(
-        "no training loader was seen, and no batches that come again in the same order"
+        "no training loader and no batches that repeat in the same order were seen"
     )
 
 
@@ -221,12 +221,13 @@ def _of_mixed_data(facts: Facts, passes: _Passes) -> Verdict:
     measured = f"{passes.says}, without shuffling"
     if facts.run_outcome.bad:
         return repeated_order.normal(
-            f"{measured}; neighbouring batches are not alike, so the order explains no failure"
+            f"{measured}; neighbouring batches are not alike, so the order does not explain the"
+            " failure"
         )
     if not passes.by_loader:
         return repeated_order.normal(f"{measured}; neighbouring batches are not alike")
     return repeated_order.finding(
-        f"{measured}; neighbouring batches are not alike, so little may be lost",
+        f"{measured}; neighbouring batches are not alike, so the effect may be small",
         severity=Severity.INFO,
         confidence=Confidence.HINT,
         onset=passes.span[0],

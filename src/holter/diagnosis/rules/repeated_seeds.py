@@ -10,28 +10,28 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "repeated seed": Mistake(
-        "`{code}` is executed in every step, so that `{subject}` draws the same samples each time",
+        "`{code}` runs in every step, so `{subject}` draws the same samples each time",
         "create and seed the generator once, before the loop over batches",
     ),
     "seed in every epoch": Mistake(
-        "`{code}` is executed in every epoch, and it seeds the generator of the training: each"
-        " epoch repeats the same random numbers",
-        "seed once before the training; for a repeatable evaluation use a generator of its own"
-        " or `torch.random.fork_rng()`",
+        "`{code}` seeds the training's random generator in every epoch: each epoch repeats the"
+        " same random numbers",
+        "seed once before the training; for a reproducible evaluation use a separate generator or"
+        " `torch.random.fork_rng()`",
         Confidence.HINT,  # where the order repeats, that is measured
     ),
     "same batches in every epoch": Mistake(
         "`{code}` seeds a generator at the start of every pass over `{subject}`: all epochs have"
         " the same batches",
-        "create the generator in `__init__`, or add the number of the epoch to the seed",
+        "create the generator in `__init__`, or add the epoch to the seed",
     ),
     "augmented once": Mistake(
-        "`{code}` applies the random transform (`{subject}`) once, in `__init__`: all epochs"
-        " see the same draw",
+        "`{code}` applies the random transform (`{subject}`) once, in `__init__`: all epochs see"
+        " the same augmentation",
         "apply it in `__getitem__`",
     ),
     "fixed negatives": Mistake(
-        "`{code}` draws one negative for each pair (`{subject}`) for all epochs",
+        "`{code}` draws one negative per pair (`{subject}`) once for all epochs",
         "draw it in `__getitem__`",
         Confidence.HINT,  # one draw can be meant
     ),
@@ -43,14 +43,14 @@ def repeated_seeds(facts: Facts) -> Iterator[Verdict]:
     """The source draws the same random numbers in every step or epoch.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports a constant seed that is set
-    in the loop over batches, or in a function which that loop calls in each turn, if an index or a
-    permutation is drawn after it. It also reports random transforms and negatives that a data set
-    draws once, in its constructor.
+    Reads the source of the script and of the modules next to it. It reports a constant seed set in
+    the loop over batches, or in a function called from it, if an index or a permutation is drawn
+    afterwards. It also reports random transforms and negatives that a data set draws only once, in
+    its constructor.
 
     ## Why it matters
-    Every step is given the same rows, noise and time steps. The model memorises this one batch: the
-    training loss becomes excellent, and the model fails on everything else.
+    Every step uses the same rows, noise and time steps. The model memorises this one batch: the
+    training loss becomes excellent, but the model fails on everything else.
 
     ## Example
     ```python
@@ -59,10 +59,10 @@ def repeated_seeds(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Create the generator once and use it in all steps. To repeat a run it is enough to seed once.
+    Create the generator once and use it in all steps. Seeding once is enough for reproducibility.
 
     ## When it is wrong
-    One batch is trained on purpose, to see whether the model can memorise it.
+    The script overfits one batch on purpose, to check whether the model can memorise it.
 
     ## How to confirm
     - Print the first index of the batch at two steps.

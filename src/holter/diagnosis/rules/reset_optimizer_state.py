@@ -1,4 +1,4 @@
-"""The optimizer loses its state again and again."""
+"""The optimizer state is reset repeatedly."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -23,7 +23,7 @@ _FEWEST = 2  # resets at which the fraction of rewritten weights was recorded
 
 @exception
 def another_training(facts: Facts, owner: str, _: Series, resets: Steps, most: float) -> str | None:
-    """The loss returns to its start at each reset: the next fold or model is trained."""
+    """The loss returns to its initial value at each reset: the next fold or model is trained."""
     around = _losses_around(facts, owner, resets)
     if around is None:
         return None
@@ -54,7 +54,7 @@ def rewritten_weights(
 
 @exception
 def pruned_weights(facts: Facts, owner: str, age: Series, resets: Steps, most: float) -> str | None:
-    """The script edits weights at each reset, as pruning does, which raises the loss by itself."""
+    """The script edits weights at each reset, as in pruning, which itself raises the loss."""
     fractions = _rewritten(facts, owner, age)
     edited = int((fractions > 0).sum())
     if facts.run_outcome.state is not OutcomeState.LEARNED or edited <= most * len(fractions):
@@ -79,17 +79,17 @@ def reset_optimizer_state(
     short: Annotated[int, "steps between resets, for which moments hardly exist"] = 30,
     rise: Annotated[float, "times the loss before a reset that the loss after it is"] = 1.1,
 ) -> Iterator[Verdict]:
-    """The optimizer loses its state again and again.
+    """The optimizer state is reset repeatedly.
 
     ## What it does
-    Reads the number of steps that the state of an optimizer such as Adam has seen, which has to
-    rise between two readings. It reports if the count restarted several times: it fell to at most
-    the steps since the last reading, or stays at 1. Where the training learned and the loss does
-    not rise at the resets it is a hint, and harmless if the state lasts long enough in between.
+    Reads the step count in the state of an optimizer such as Adam, which must increase between
+    readings. It reports a count that restarted several times: it fell to at most the steps since
+    the last reading, or stays at 1. If the training learned and the loss does not rise at the
+    resets, it is a hint, and harmless if the state lasts long enough in between.
 
     ## Why it matters
-    Adam without its moments takes steps of full length in the direction of a single batch. A
-    scheduler that holds the old optimizer no longer changes the learning rate.
+    Without its moments, Adam takes full-size steps in the direction of a single batch. A scheduler
+    attached to the old optimizer no longer changes the learning rate.
 
     ## Example
     ```python
@@ -102,12 +102,12 @@ def reset_optimizer_state(
     `optimizer.param_groups` or use a scheduler.
 
     ## When it is wrong
-    Training in many stages may restart the optimizer on purpose and keep the weights, as with
-    snapshots of a cycle. One or two resets count as stages. A count that falls back to an earlier
-    value, as after loading a checkpoint, is not a reset.
+    Multi-stage training may restart the optimizer on purpose, as in snapshot ensembles. One or two
+    resets count as stages. A count that returns to an earlier value, as after loading a checkpoint,
+    is not a reset.
 
     ## How to confirm
-    - Print `id(optimizer)` once per epoch: it has to stay the same.
+    - Print `id(optimizer)` once per epoch: it must not change.
     """
     examined = False
     for owner, age in facts.run[OPTIMIZER_AGE].items():
@@ -225,6 +225,6 @@ def _judged(
                 owner,
             ),
         ),
-        fix="create the optimizer once, before the loop; change its rate with"
+        fix="create the optimizer once, before the loop; change its learning rate with"
         ' `optimizer.param_groups[0]["lr"] = ...`',
     )

@@ -1,4 +1,4 @@
-"""After a resume the schedule starts from the beginning."""
+"""The learning-rate schedule restarts after a resume."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Resume:
 
 @exception
 def cyclic_scheduler(facts: Facts, rate: Rate, resume: Resume) -> str | None:
-    """A cyclic scheduler repeats its first values in every cycle, restored or not."""
+    """A cyclic scheduler repeats its first values in every cycle."""
     name = next((scheduler.name for scheduler in facts.schedulers if scheduler.is_cyclic), None)
     if name is None:
         return None
@@ -38,7 +38,7 @@ def cyclic_scheduler(facts: Facts, rate: Rate, resume: Resume) -> str | None:
 
 @exception
 def another_training(facts: Facts, _: Rate, resume: Resume) -> str | None:
-    """The loss is back at its start: the script trains another model with the same schedule."""
+    """The loss is back at its initial value: the script trains another model with this schedule."""
     loss = facts.falling_loss
     if resume.recorded or loss is None:
         return None
@@ -57,7 +57,7 @@ def another_training(facts: Facts, _: Rate, resume: Resume) -> str | None:
 
 @exception
 def another_phase(facts: Facts, rate: Rate, resume: Resume) -> str | None:
-    """A new optimizer with a schedule of its own starts the next phase of a training."""
+    """A new optimizer with its own schedule starts the next phase of the training."""
     if resume.recorded or not _state_lost(facts, resume.step):
         return None
     return f"{_change(rate, resume.step)} at step {resume.step}, with a new optimizer"
@@ -75,16 +75,17 @@ def restarted_schedule(
     jump: Annotated[float, "factor between the rates before and after a resume"] = 1.5,
     tolerance: Annotated[float, "relative deviation from the first rates of the run"] = 0.05,
 ) -> Iterator[Verdict]:
-    """After a resume the schedule starts from the beginning.
+    """The learning-rate schedule restarts after a resume.
 
     ## What it does
     Compares the learning rate after each resume with that before it and with that of the first
-    steps of the run. It reports if the rate repeats the first steps and is far from where it was. A
-    second scheduler of the same class within one run counts as a resume, and gives a hint.
+    steps of the run. It reports if the rate repeats that of the first steps and is far from its
+    value before the resume. A second scheduler of the same class within one run counts as a resume
+    and gives a hint.
 
     ## Why it matters
-    A rate that is back at its peak undoes what the decay gained: the loss jumps and takes long to
-    recover. A repeated warm-up wastes its steps.
+    A rate that returns to its peak undoes the benefit of the decay: the loss jumps and takes long
+    to recover. A repeated warm-up wastes its steps.
 
     ## Example
     ```python
@@ -97,8 +98,8 @@ def restarted_schedule(
     scheduler; or create the scheduler with `last_epoch` set to the step of the checkpoint.
 
     ## When it is wrong
-    A second phase may start on purpose from the weights and the optimizer of the first, with the
-    same schedule.
+    A second phase deliberately continues with the weights and the optimizer of the first, and with
+    the same schedule.
 
     ## How to confirm
     - Print `scheduler.get_last_lr()` before the checkpoint is saved and after it is loaded.
@@ -130,7 +131,7 @@ def _finding(facts: Facts, rate: Rate, resume: Resume) -> Verdict:
     return restarted_schedule.finding(
         f"the learning rate{of(rate.optimizer)} goes {change} at step {step},"
         f" {'after a resume' if resume.recorded else 'with a new scheduler'}: the schedule starts"
-        f" again at {rate.values[0]:.3g}" + ("; the optimizer's state is new, too" if lost else ""),
+        f" again at {rate.values[0]:.3g}" + ("; the optimizer's state is also new" if lost else ""),
         confidence=Confidence.LIKELY if resume.recorded else Confidence.HINT,
         onset=step,
         evidence=evidence,

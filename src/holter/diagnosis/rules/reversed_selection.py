@@ -10,28 +10,27 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "kept worst": Mistake(
-        "`{code}` decides what is kept as the best: it keeps the worst value of `{subject}`",
+        "`{code}` selects the best checkpoint, but keeps the worst value of `{subject}`",
         'reverse the comparison and the initial value: `best = float("inf")` and'
         " `loss < best`, or `best = 0.0` and `accuracy > best`",
     ),
     "reversed copy": Mistake(
-        "`{code}` overwrites the network that learns by `{subject}`, which lags behind: it"
-        " undoes the training since the last copy",
-        "copy in the other direction: `{subject}.load_state_dict(...)` of the network that learns",
+        "`{code}` overwrites the trained network with the target network `{subject}`: it undoes"
+        " the training since the last copy",
+        "copy in the other direction: `{subject}.load_state_dict(...)` of the trained network",
     ),
     "self copy": Mistake(
-        "`{code}` copies `{subject}` onto itself: it never follows the network that learns",
-        "copy the network that learns: `{subject}.load_state_dict(model.state_dict())`",
+        "`{code}` copies `{subject}` onto itself: it never follows the trained network",
+        "copy the trained network: `{subject}.load_state_dict(model.state_dict())`",
     ),
     "average before its start": Mistake(
-        "`{code}` updates the average before the epoch at which it is meant to start, and not"
-        " after it",
+        "`{code}` updates the average before its start epoch instead of after it",
         "reverse the comparison: `if epoch >= swa_start: swa.update_parameters(model)`",
     ),
     "mixed score": Mistake(
-        "`{code}` adds a figure that is better if higher to one that is better if lower: by"
-        " `{subject}`, weights are kept for being worse at one of both",
-        "bring them to one direction: `{subject} = error + (1 - accuracy)`",
+        "`{code}` adds a higher-is-better metric to a lower-is-better one: `{subject}` rewards"
+        " getting worse at one of them",
+        "use the same direction for both: `{subject} = error + (1 - accuracy)`",
     ),
 }
 
@@ -41,14 +40,14 @@ def reversed_selection(facts: Facts) -> Iterator[Verdict]:
     """The source keeps the worst weights, or copies weights in the wrong direction.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports a condition that keeps a
-    loss as the best one when it is larger, or an accuracy when it is smaller, a loop that loads
-    the weights of a target network into the network that learns, and a target network or an
-    average that is copied onto itself.
+    Reads the source of the script and of the modules next to it. It reports a condition that keeps
+    a loss as the best one when it is larger, or an accuracy when it is smaller, a loop that loads
+    the weights of a target network into the trained network, and a target network or an average
+    that is copied onto itself.
 
     ## Why it matters
-    The checkpoint of the worst epoch is reported, deployed or used to stop early. A network that
-    is overwritten by its own target loses everything that it learned since the copy. A target
+    The checkpoint of the worst epoch is reported, deployed or used for early stopping. A network
+    that is overwritten by its target network loses everything learned since the last copy. A target
     network that is copied onto itself keeps its initial weights.
 
     ## Example
@@ -58,16 +57,15 @@ def reversed_selection(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Compare a loss or an error by `<` and an accuracy by `>`. Call `load_state_dict` on the network
-    that should change.
+    Compare losses and errors with `<` and accuracies with `>`. Call `load_state_dict` on the
+    network that should change.
 
     ## When it is wrong
-    The largest loss is searched on purpose, as for an attack or for the hardest samples. The name
-    says loss, but larger values are better. A target network replaces the other one after
-    training.
+    The script searches for the largest loss on purpose, as for an attack or for the hardest
+    samples. A variable named loss is better when larger. The target network intentionally replaces
+    the trained one after training.
 
     ## How to confirm
-    - Print the epoch of the checkpoint that is kept, and its metric beside those of the other
-      epochs.
+    - Print the epoch of the selected checkpoint, and its metric next to those of the other epochs.
     """
     yield from concluded(reversed_selection, facts, _MISTAKES)

@@ -1,4 +1,4 @@
-"""Most of each update is lost to rounding, because the weights are kept in low precision."""
+"""Most of each update is lost to rounding because the weights are in low precision."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -34,17 +34,18 @@ def rounded_away_updates(
     certain: Annotated[float, "share of unchanged elements from which it is certain"] = 0.9,
     learned: Annotated[float, "fall of the loss, as a share, from which it is a hint"] = 0.5,
 ) -> Iterator[Verdict]:
-    """Most of each update is lost to rounding, because the weights are kept in low precision.
+    """Most of each update is lost to rounding because the weights are in low precision.
 
     ## What it does
     Counts the elements of bfloat16 and float16 weight matrices that `optimizer.step()` leaves
     unchanged bit for bit although their gradient is not zero, and takes the median over sampled
-    steps and matrices. It is a hint if the loss fell far: the rounded part may be kept elsewhere.
+    steps and matrices. It is a hint if the loss fell far: full-precision weights may be stored
+    elsewhere.
 
     ## Why it matters
     Between 1 and 2 there are 128 numbers in bfloat16: an update below 1/256 of a weight is rounded
-    to nothing. At a common relative update of 1e-3 most elements do not move, and those that do
-    move too far. Training in float32 learns from the same steps.
+    to 0. At a typical relative update of 1e-3 most elements do not change, and the others change
+    too much. In float32 the same steps are effective.
 
     ## Example
     ```python
@@ -58,7 +59,7 @@ def rounded_away_updates(
 
     ## When it is wrong
     With stochastic rounding, compensated sums, or master weights that are copied back, single
-    elements change rarely and the training is sound. The end of a schedule makes small updates in
+    elements change rarely and the training is sound. At the end of a schedule updates are small in
     any precision.
 
     ## How to confirm
@@ -85,12 +86,12 @@ def rounded_away_updates(
         return
     if typical < lost:
         yield rounded_away_updates.clear(
-            f"a median update leaves {portion(typical)} of the elements unchanged"
+            f"the median update leaves {portion(typical)} of the elements unchanged"
         )
         return
     if not (shares < 1).any():
         yield rounded_away_updates.not_examined(
-            "no element moved at all: rounding looks like updates of zero"
+            "no element changed at all: rounding cannot be distinguished from zero updates"
         )
         return
     worst = [

@@ -1,4 +1,4 @@
-"""A schedule made for epochs is stepped with every batch."""
+"""A schedule configured in epochs is stepped for every batch."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -23,24 +23,24 @@ def rushed_schedule(
     facts: Facts,
     *,
     min_steps: Annotated[int, "steps needed"] = 40,
-    gone: Annotated[float, "share of its peak below which the rate is gone"] = 1e-3,
-    min_share: Annotated[float, "share of the run, at its end, with the rate gone"] = 0.5,
-    early: Annotated[float, "share of the run in which no schedule is meant to end"] = 0.05,
-    as_epochs: Annotated[float, "epochs times this: the longest schedule in epochs"] = 1.5,
-    min_troughs: Annotated[int, "rises after a fall that make a cosine swing"] = 3,
+    gone: Annotated[float, "share of its peak below which the rate has vanished"] = 1e-3,
+    min_share: Annotated[float, "final share of the run with a vanished rate"] = 0.5,
+    early: Annotated[float, "share of the run in which no schedule should end"] = 0.05,
+    as_epochs: Annotated[float, "longest schedule in epochs, over the number of epochs"] = 1.5,
+    min_troughs: Annotated[int, "rises after a fall for a repeated cosine"] = 3,
 ) -> Iterator[Verdict]:
-    """A schedule made for epochs is stepped with every batch.
+    """A schedule configured in epochs is stepped for every batch.
 
     ## What it does
-    Looks at runs whose schedulers are stepped at least once per step of the optimizer. It reports
-    if the learning rate is gone for most of the run (exactly 0, or gone after the first epoch or by
-    a schedule counted in epochs: its `step_size` or `T_max`, or a `gamma` that leaves a usable rate
-    once per epoch), and a cosine without restarts that rises again and again. It is likely if the
-    loss stopped with the rate, or the rate is 0.
+    Looks at runs whose schedulers are stepped at least once per optimizer step. It reports a
+    learning rate that has vanished for most of the run (exactly 0, or gone after the first epoch or
+    through a schedule configured in epochs: its `step_size` or `T_max`, or a `gamma` that would
+    give usable rates per epoch), and a cosine without restarts that rises repeatedly. It is likely
+    if the loss stopped falling with the rate, or the rate is 0.
 
     ## Why it matters
-    The schedule of many epochs is over after a few batches. The rest of the run trains at a
-    learning rate of nearly 0 (or one that swings), and looks converged.
+    A schedule for many epochs ends after a few batches. The rest of the run trains at a learning
+    rate near 0 (or one that oscillates), and looks converged.
 
     ## Example
     ```python
@@ -49,12 +49,12 @@ def rushed_schedule(
     ```
 
     ## What to do
-    Move `scheduler.step()` out of the loop over batches, or give the schedule its length in steps:
-    epochs times batches. With several processes, check that each update makes only one step.
+    Move `scheduler.step()` out of the loop over batches, or set its length in steps: epochs times
+    batches. With several processes, check that the scheduler is stepped only once per update.
 
     ## When it is wrong
-    A short schedule followed by a long phase at a tiny rate may be intended. A cosine may be used
-    as a cyclic schedule.
+    A short schedule followed by a long phase at a tiny rate, or a cosine used as a cyclic schedule,
+    may be intended.
 
     ## How to confirm
     - Print the learning rate at the end of each epoch.
@@ -112,7 +112,7 @@ def _ended(
     epochs = None if is_stage else facts.epochs
     in_first_epoch = epochs is not None and epochs.count > 1 and step <= epochs.length
     is_zero = rate.is_zero_from(step)
-    ended = f"the learning rate{of(rate.optimizer)} is gone at step {step} of {steps}"
+    ended = f"the learning rate{of(rate.optimizer)} has vanished at step {step} of {steps}"
     if not (counted or in_first_epoch or is_zero or done <= early):
         return rushed_schedule.clear(f"{ended}, after {percent(done)} of the run")
     halt = _halt(facts, rate)
@@ -121,7 +121,9 @@ def _ended(
         and not (counted or in_first_epoch or is_zero)
         and facts.falling_loss is not None
     ):
-        return rushed_schedule.harmless(f"{ended}; the loss was down by then, or still falls")
+        return rushed_schedule.harmless(
+            f"{ended}; the loss was already low by then, or is still falling"
+        )
     progress = (
         f", after {percent(done)} of its steps"
         if epochs is None
@@ -140,7 +142,7 @@ def _ended(
         confidence=Confidence.LIKELY if sure else Confidence.HINT,
         onset=step // 2,
         evidence=evidence,
-        fix="call `scheduler.step()` once per epoch, or give the schedule its length in steps:"
+        fix="call `scheduler.step()` once per epoch, or set the length of the schedule in steps:"
         " epochs times batches",
     )
 

@@ -22,12 +22,12 @@ def same_data_on_ranks(
     """Several ranks train on the same batches.
 
     ## What it does
-    Compares the fingerprints of the batches that the model is called with on all ranks, step by
-    step. It reports ranks that agree at every step, if the processes train one model.
+    Compares the fingerprints of the model's input batches between ranks, step by step. It reports
+    ranks that agree at every step, if the processes train one model.
 
     ## Why it matters
-    The averaged gradient of equal batches is the gradient of one of them. The effective batch size
-    is that of one rank, and the other ranks are wasted. An epoch visits the data several times.
+    The average of equal gradients is the gradient of a single batch. The effective batch size is
+    that of one rank, and the other ranks are wasted. Each epoch visits every sample several times.
 
     ## Example
     ```python
@@ -36,12 +36,13 @@ def same_data_on_ranks(
     ```
 
     ## What to do
-    Give every rank a part of the data: pass `sampler=DistributedSampler(data)` to the loader, and
-    call `sampler.set_epoch(epoch)`. For an iterable data set, skip the samples of other ranks.
+    Give every rank a different part of the data: pass `sampler=DistributedSampler(data)` to the
+    loader, and call `sampler.set_epoch(epoch)`. For an iterable data set, skip the samples of other
+    ranks.
 
     ## When it is wrong
-    Parts of one model that need the same batch, in a script that does not use the device mesh of
-    torch for them.
+    Model-parallel ranks that need the same batch, in a script that does not use torch's device
+    mesh.
 
     ## How to confirm
     - Print the sum of the first batch on every rank: they should differ.

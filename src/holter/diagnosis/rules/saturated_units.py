@@ -35,12 +35,13 @@ def saturated_units(
     """Most units of a sigmoid or tanh layer are saturated.
 
     ## What it does
-    Reads the share of saturated outputs of modules that feed further layers with weights. It
-    reports a share that is high in the first steps and in the last half of the run, if the loss
-    went badly. Nearly all outputs saturated is a hint even if the loss fell.
+    Measures the share of saturated outputs of sigmoid and tanh modules that feed further layers
+    with weights. It reports a share that is high in the first steps and in the last half of the
+    run, if the training failed. If nearly all outputs are saturated, it is a hint even if the loss
+    fell.
 
     ## Why it matters
-    At its bound a sigmoid is flat: no gradient passes, and the layers before it learn nothing.
+    A saturated sigmoid is flat: no gradient passes, and the layers before it learn nothing.
 
     ## Example
     ```python
@@ -53,8 +54,8 @@ def saturated_units(
     (Xavier), put a normalisation before it, or use ReLU or GELU.
 
     ## When it is wrong
-    A training that is bad for another reason and has gates that saturate by design. Functions such
-    as `torch.tanh` are not seen, nor are the gates inside recurrent modules.
+    Training fails for another reason and has gates that saturate by design. Functions such as
+    `torch.tanh` and the gates inside recurrent modules are not seen.
 
     ## How to confirm
     - Print the inputs of the named activation: are most of them beyond 4 in magnitude?

@@ -16,10 +16,10 @@ _SCALED_LIMIT = 0.01  # of the scale: a larger limit was multiplied by it
 
 @exception
 def scaled_limit(_: Facts, scale: float, limit: float | None) -> str | None:
-    """The limit was multiplied by the scale as well, so it limits the right norm."""
+    """The limit is also multiplied by the scale, so clipping is correct."""
     if limit is None or limit <= _SCALED_LIMIT * scale:
         return None
-    return f"the limit of {limit:.3g} is made for gradients with a scale of {scale:.0f}"
+    return f"the limit of {limit:.3g} accounts for the loss scale of {scale:.0f}"
 
 
 @rule(
@@ -38,13 +38,13 @@ def scaled_clipping(
     """Gradients are clipped before the AMP loss scale is removed.
 
     ## What it does
-    Looks at whether gradients were still multiplied by the scale of the GradScaler when the script
+    Checks whether gradients were still multiplied by the scale of the GradScaler when the script
     clipped them.
 
     ## Why it matters
     The limit is compared with norms that are tens of thousands of times too large. Every step is
-    clipped, and after unscaling the norm is the limit divided by the scale, about 1e-5. SGD stands
-    still; Adam survives until gradients come near its epsilon.
+    clipped, and after unscaling the norm is the limit divided by the scale, about 1e-5. SGD hardly
+    moves; Adam is not affected until gradients come near its epsilon.
 
     ## Example
     ```python
@@ -56,7 +56,7 @@ def scaled_clipping(
     Call `scaler.unscale_(optimizer)` between `backward()` and `clip_grad_norm_`.
 
     ## When it is wrong
-    When the limit is multiplied by the scale and still small compared with it.
+    The limit is multiplied by the scale and still small compared with it.
 
     ## How to confirm
     - Print the norm that `clip_grad_norm_` returns, with and without `scaler.unscale_` before it:

@@ -18,13 +18,13 @@ def scheduler_before_optimizer(facts: Facts) -> Iterator[Verdict]:
 
     ## What it does
     Checks whether the first `step()` of a scheduler comes before the first `step()` of any
-    optimizer. Several calls before training, which forward a schedule to a resume, do not count,
-    neither does a first step that a GradScaler skipped, nor `step(epoch)` with a position.
+    optimizer. It ignores several calls before training, which advance a schedule on resuming, a
+    first step that a GradScaler skipped, and `step(epoch)` with an explicit epoch.
 
     ## Why it matters
-    The first value of the schedule is never used, and every later one comes a step (or an epoch)
-    early. With a long cosine that changes little; it matters for a schedule of a few values, and
-    for a warm-up whose first value is meant to be small.
+    The first value of the schedule is never used, and all later ones are one step (or epoch) early.
+    For a long cosine that makes little difference; it matters for a schedule of a few values, and
+    for a warm-up with a small first value.
 
     ## Example
     ```python
@@ -36,7 +36,7 @@ def scheduler_before_optimizer(facts: Facts) -> Iterator[Verdict]:
     Call `scheduler.step()` after `optimizer.step()`.
 
     ## When it is wrong
-    A single call before training may forward a schedule by one on purpose.
+    A single call before training may advance the schedule on purpose.
 
     ## How to confirm
     - Print the learning rate at the first `optimizer.step()`: it should be the schedule's first.

@@ -1,4 +1,4 @@
-"""The loss is given scores that belong to different places."""
+"""Each prediction in the loss mixes scores of different positions."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -16,18 +16,17 @@ def scrambled_predictions(
     *,
     min_share: Annotated[float, "share of the predictions whose scores belong together"] = 0.99,
 ) -> Iterator[Verdict]:
-    """The loss is given scores that belong to different places.
+    """Each prediction in the loss mixes scores of different positions.
 
     ## What it does
-    Reads the experiment pairing: the scores of each prediction that a cross-entropy is given are
-    looked up in what the model returned. Reports when the numbers are the same ones in the same
-    order, but divided into predictions in another way.
+    Uses the experiment `pairing`: it looks up the scores of each prediction passed to a
+    cross-entropy in the model output. Reports if the numbers are the same and in the same order,
+    but grouped into predictions differently.
 
     ## Why it matters
-    `view` and `reshape` only divide the numbers in another way, they do not exchange dimensions,
-    such as those of logits (batch, time, classes). One prediction
-    then consists of scores of different positions, so the loss trains the model for something else.
-    It may even fall.
+    `view` and `reshape` only regroup the numbers; they do not swap dimensions, such as those of
+    logits (batch, time, classes). A prediction then consists of scores of different positions, and
+    the loss optimises the wrong objective. It may even fall.
 
     ## Example
     ```python
@@ -36,25 +35,25 @@ def scrambled_predictions(
     ```
 
     ## What to do
-    Exchange dimensions with `transpose` or `permute`, or flatten all but the classes:
+    Swap dimensions with `transpose` or `permute`, or flatten all but the classes:
     `cross_entropy(logits.flatten(0, 1), targets.flatten())`.
 
     ## When it is wrong
-    It searches for equal numbers, so it cannot judge a model that returns only equal scores.
+    The rule searches for equal numbers, so it cannot judge a model that returns only equal scores.
 
     ## How to confirm
-    - Compare `logits[0, 3]` with the scores of sample 0 at position 3 in what the loss is given.
+    - Compare `logits[0, 3]` with the scores of sample 0 at position 3 in the loss input.
     """
     share = float(facts.run[PAIRING_ROWS][""].values[-1])
     if share >= min_share:
-        yield scrambled_predictions.clear("every prediction is one row of what the model returned")
+        yield scrambled_predictions.clear("every prediction is one row of the model output")
         return
     yield scrambled_predictions.finding(
-        f"the loss gets the numbers that the model returned, but {portion(share)} of its"
-        " predictions consist of the scores of one place",
+        f"the loss receives the model output regrouped: {portion(share)} of its predictions"
+        " consist of the scores of a single position",
         confidence=Confidence.CERTAIN,
         onset=0,
         evidence=(Evidence(PAIRING_ROWS, (0, 0), f"{portion(share)} of the predictions"),),
-        fix="exchange dimensions with `transpose` or `permute`, not with `view` or `reshape`:"
+        fix="swap dimensions with `transpose` or `permute`, not with `view` or `reshape`:"
         " `cross_entropy(logits.transpose(1, 2), targets)`",
     )

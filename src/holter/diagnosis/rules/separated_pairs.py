@@ -1,4 +1,4 @@
-"""The source reorders one of two arrays that belong together."""
+"""The source reorders only one of two paired arrays."""
 
 from collections.abc import Iterator
 
@@ -10,100 +10,100 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "unpaired shuffle": Mistake(
-        "`{code}` shuffles one of two arrays that belong together; the other keeps its order or is"
-        " shuffled by another permutation",
+        "`{code}` shuffles one of two paired arrays; the other keeps its order or is shuffled by a"
+        " different permutation",
         "draw one permutation and index every array by it: `order = torch.randperm(len(x));"
         " x, y = x[order], y[order]`",
     ),
     "sorted forward": Mistake(
-        "`{code}` sorts the rows of the batch, and the outputs are returned in that order: they are"
+        "`{code}` sorts the rows of the batch and returns the outputs in that order: they are"
         " compared with the targets of other rows",
         "pass `enforce_sorted=False` to `pack_padded_sequence`, or return"
         " `outputs[torch.argsort({subject})]`",
     ),
     "sorted alone": Mistake(
-        "`{code}` sorts one part of the samples by length; the other parts keep their order",
-        "sort the samples before they are taken apart: `batch = sorted(batch, key=lambda sample:"
+        "`{code}` sorts only one part of the samples by length; the other parts keep their order",
+        "sort the samples before unpacking them: `batch = sorted(batch, key=lambda sample:"
         " len(sample[0]), reverse=True)`",
     ),
     "flipped alone": Mistake(
-        "`{code}` flips the image at random; its mask or boxes stay as they are",
-        "flip both by the same draw: `if flip: image, mask = image.flip(-1), mask.flip(-1)`",
+        "`{code}` flips the image at random, but not its mask or boxes",
+        "flip both with the same random decision: `if flip: image, mask = image.flip(-1),"
+        " mask.flip(-1)`",
     ),
     "flipped classes": Mistake(
-        "`{code}` mirrors images at random, and the classes are {subject}: a mirrored image of one"
-        " is an image of another class, or of none",
-        "remove the flip, or exchange the label with it",
+        "`{code}` mirrors images at random although the classes are {subject}: a mirrored image"
+        " belongs to a different class, or to none",
+        "remove the flip, or swap the label with it",
     ),
     "mirrored otherwise": Mistake(
-        "`{code}` mirrors {subject} of the boxes, and the image is flipped along the other axis",
-        "mirror x where the last axis of the image is flipped: `box[:, 0] = width - box[:, 0]`",
+        "`{code}` mirrors {subject} of the boxes, but flips the image along the other axis",
+        "mirror x if the last axis of the image is flipped: `box[:, 0] = width - box[:, 0]`",
     ),
     "shuffled cache": Mistake(
-        "`{code}` keeps results in the order of `{subject}`, which is shuffled; they are put beside"
-        " the rows in the order of the data set",
-        "compute them with a loader that has `shuffle=False`",
+        "`{code}` stores results in the order of the shuffled `{subject}`, but they are matched to"
+        " rows in data set order",
+        "compute them with `shuffle=False`",
     ),
     "shifted diagonal": Mistake(
-        "`{code}`: `{subject}` is column 0 of the logits, so that the positive of row i is in"
-        " column i + 1; the labels say column i",
-        "add the columns before the diagonal: `labels = torch.arange(len(q)) + 1`",
+        "`{code}`: `{subject}` is column 0 of the logits, so the positive of row i is in column i"
+        " + 1, but the labels say column i",
+        "count the columns before the diagonal: `labels = torch.arange(len(q)) + 1`",
     ),
     "targets off diagonal": Mistake(
-        "`{code}` scores each row of the similarities against `{subject}`; the positive of row i"
+        "`{code}` uses `{subject}` as the labels of the similarity rows, but the positive of row i"
         " is in column i",
-        "number the rows: `labels = torch.arange(len(logits), device=logits.device)`",
+        "use the row index: `labels = torch.arange(len(logits), device=logits.device)`",
     ),
     "apart in item": Mistake(
-        "`{code}` reads one array at a place of a permutation and the other at `{subject}` itself",
-        "read both at the same place: `j = self.order[{subject}]; return self.x[j], self.y[j]`",
+        "`{code}` reads one array at a permuted index and the other at `{subject}` itself",
+        "read both at the same index: `j = self.order[{subject}]; return self.x[j], self.y[j]`",
     ),
     "fresh noise": Mistake(
-        "`{code}` draws noise that is mixed into the input, and the target of the loss is"
-        " `{subject}`, which was drawn separately: the model cannot predict it",
-        "mix in `{subject}` itself",
+        "`{code}` mixes one draw of noise into the input, but the target `{subject}` is a separate"
+        " draw: the model cannot predict it",
+        "mix `{subject}` itself into the input",
     ),
     "weighed otherwise": Mistake(
-        "`{code}` weighs targets by `{subject}` the other way round than the inputs: the sample"
-        " with the larger share gets the smaller weight",
-        "weigh both in the same way: `{subject}` for `x` and `y`, `1 - {subject}` for `x[p]` and"
-        " `y[p]`",
+        "`{code}` swaps the mixing weights: with `{subject}`, the sample with the larger share of"
+        " the input gets the smaller weight in the target",
+        "use the same weights for both: `{subject}` for `x` and `y`, `1 - {subject}` for `x[p]`"
+        " and `y[p]`",
     ),
     "unexecuted action": Mistake(
-        "`{code}` stores `{subject}` with the reward and the next state of the action that was"
-        " executed, which exploration may have replaced",
-        "store the action that `env.step` was given",
+        "`{code}` stores `{subject}` with the reward and next state of the executed action, which"
+        " exploration may have replaced",
+        "store the action passed to `env.step`",
     ),
     "shuffled passes": Mistake(
-        "`{code}` is computed in a second pass over `{subject}`, which is shuffled: its rows are in"
-        " another order than those of the first pass",
-        "keep both in one pass, or pass `shuffle=False` to the loader",
+        "`{code}` is computed in a second pass over the shuffled `{subject}`: its rows are in a"
+        " different order than those of the first pass",
+        "compute both in one pass, or pass `shuffle=False` to the loader",
     ),
     "sides kept": Mistake(
-        "`{code}` mirrors `{subject}`, and left and right points keep their places: each is"
-        " trained on the other side",
-        "exchange them as well: `{subject} = {subject}[[1, 0, ...]]`",
+        "`{code}` mirrors `{subject}` without swapping left and right points: each is trained on"
+        " the wrong side",
+        "swap them as well: `{subject} = {subject}[[1, 0, ...]]`",
     ),
     "labels of stored order": Mistake(
-        "`{code}` is in the order of the data set, and the predictions are in that of a"
-        " loader that shuffles",
+        "`{code}` is in data set order, but the predictions are in the order of a shuffling loader",
         "collect labels and predictions from the same batches, or set `shuffle=False`",
     ),
     "sorted ids": Mistake(
-        "`{code}` numbers `{subject}` in sorted order, while rows of features and labels are"
-        " in the order of the file: edges join other rows",
-        "number them in their own order: `enumerate({subject})`",
+        "`{code}` numbers `{subject}` in sorted order while features and labels are in file order:"
+        " edges connect the wrong rows",
+        "number them in file order: `enumerate({subject})`",
     ),
     "mixed with another": Mistake(
-        "`{code}` draws another permutation than `{subject}`, by which the inputs were mixed",
+        "`{code}` draws a second permutation instead of `{subject}`, which mixed the inputs",
         "use the same one: `y[{subject}]`",
     ),
     "partly sorted": Mistake(
         "`{code}` combines arrays that were sorted with one that was not ({subject})",
-        "reorder all of them by the same indices",
+        "reorder all of them with the same indices",
     ),
     "split apart": Mistake(
-        "`{code}` splits `{subject}` by other random numbers than the inputs",
+        "`{code}` splits `{subject}` with different random numbers than the inputs",
         "split both in one call: `train_test_split(x, y)`",
     ),
     "unpacked otherwise": Mistake(
@@ -111,19 +111,18 @@ _MISTAKES = {
         "`x_train, x_test, y_train, y_test = train_test_split(x, y)`",
     ),
     "order of views": Mistake(
-        "`{code}` divides `{subject}` in another order than its views were joined: each part holds"
-        " both views, and pairs are of different samples",
-        "join them with `torch.cat([a, b])` and divide with `chunk(2)`, or stack them and take"
-        " `{subject}[0::2]` and `{subject}[1::2]`",
+        "`{code}` splits `{subject}` in a different order than its views were concatenated: each"
+        " part holds both views, and pairs belong to different samples",
+        "concatenate them with `torch.cat([a, b])` and split with `chunk(2)`, or stack them and"
+        " take `{subject}[0::2]` and `{subject}[1::2]`",
     ),
     "cache by number": Mistake(
-        "`{code}` reads `{subject}` in the order in which the loader first gave its batches: the"
-        " loader shuffles again, and results belong to other samples",
-        "compute them in the step, or keep them by the index of the sample",
+        "`{code}` caches `{subject}` by batch number, but the loader reshuffles in every epoch:"
+        " results belong to other samples",
+        "compute them in the step, or cache them by sample index",
     ),
     "unpaired batch": Mistake(
-        "`{code}` takes rows of `{subject}` in their stored order, beside shuffled rows of"
-        " the other array",
+        "`{code}` takes rows of `{subject}` in stored order but shuffled rows of the other array",
         "index both by the same permutation",
     ),
 }
@@ -131,22 +130,21 @@ _MISTAKES = {
 
 @rule(severity=Severity.WARNING, level=Level.DATA, needs=(LOSS,), preview=True)
 def separated_pairs(facts: Facts) -> Iterator[Verdict]:
-    """The source reorders one of two arrays that belong together.
+    """The source reorders only one of two paired arrays.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports two arrays of one data set
-    that are shuffled or indexed by different permutations, a collate function that sorts one part
-    of the samples by length, an image that is flipped without its mask or boxes or along another
-    axis, and results of a shuffled loader that are put beside the rows in their own order. It also
-    reports labels of pairs in a batch that leave out a column before the diagonal, a replay buffer
-    that stores the greedy action where exploration has executed another, noise that is drawn again
-    as a target, and inputs and targets that are mixed by exchanged weights; two passes over a
-    shuffled loader whose results are compared, points that are mirrored without exchanging left and
-    right, and labels in another order than the predictions.
+    Reads the source of the script and of the modules next to it. It reports two arrays of one data
+    set shuffled or indexed by different permutations, a collate function that sorts only one part
+    of the samples by length, an image flipped without its mask or boxes or along a different axis,
+    and results of a shuffled loader matched to rows in data set order. It also reports in-batch
+    labels that ignore a column before the diagonal, a replay buffer that stores the greedy instead
+    of the executed action, noise that is drawn again as a target, inputs and targets mixed with
+    swapped weights, comparisons of two passes over a shuffled loader, keypoints mirrored without
+    swapping left and right, and labels in a different order than the predictions.
 
     ## Why it matters
     Inputs and targets no longer belong together. The loss stays near that of the best constant
-    prediction, or has a floor that no model gets below.
+    prediction, or has a floor that no model can beat.
 
     ## Example
     ```python
@@ -155,12 +153,12 @@ def separated_pairs(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Draw one permutation, and index every array by it. Sort samples before taking them apart. Apply
-    one random draw to everything that has the same geometry.
+    Draw one permutation, and index every array by it. Sort samples before unpacking them. Apply one
+    random decision to everything that shares the geometry.
 
     ## When it is wrong
-    Targets are shuffled on purpose, as the control of a permutation test. Both calls restore the
-    same random state first.
+    Targets are shuffled on purpose, as in a permutation test. Both calls restore the same random
+    state first.
 
     ## How to confirm
     - Print a few inputs with their targets after the statement.

@@ -1,4 +1,4 @@
-"""Weights change the predictions but receive no gradient from them."""
+"""Weights affect the predictions but receive no gradient from them."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -29,17 +29,17 @@ def severed_gradients(
     *,
     min_change: Annotated[float, "change of the predictions in standard deviations"] = 1e-3,
 ) -> Iterator[Verdict]:
-    """Weights change the predictions but receive no gradient from them.
+    """Weights affect the predictions but receive no gradient from them.
 
     ## What it does
-    Reads the experiment gradient-paths, which follows the graph of the predictions to the weights
-    and perturbs those that it does not reach. It reports modules whose weights change the
-    predictions nevertheless.
+    Uses the experiment `gradient-paths`, which follows the graph from the predictions to the
+    weights and perturbs the weights that it does not reach. It reports modules whose weights
+    nevertheless change the predictions.
 
     ## Why it matters
     The loss of the task cannot train such a module: a router, a gate, an encoder. At most a penalty
-    reaches it, such as a balance or a KL term, so that it has gradients and changes, and learns
-    nothing of the task.
+    reaches it, such as a load-balancing or KL term: it has gradients and changes, but learns
+    nothing about the task.
 
     ## Example
     ```python
@@ -48,13 +48,13 @@ def severed_gradients(
     ```
 
     ## What to do
-    Let the predictions depend on the module's output by an operation that has a gradient: multiply
-    the result of the chosen expert by its probability, use `rsample()` or `mu + std * noise` for
-    samples, a straight-through estimate for rounding, and no `torch.no_grad()` on the way.
+    Make the predictions depend on the module's output through a differentiable operation: multiply
+    the output of the chosen expert by its probability, use `rsample()` or `mu + std * noise` for
+    samples, a straight-through estimator for rounding, and no `torch.no_grad()` in between.
 
     ## When it is wrong
-    A choice that is trained by a policy gradient, as in hard attention, or by a loss of its own, as
-    a proposal network is.
+    A selection trained by a policy gradient, as in hard attention, or by a separate loss, as in a
+    proposal network.
 
     ## How to confirm
     - Print `torch.autograd.grad(predictions.sum(), module.parameters(), allow_unused=True)`: it
@@ -81,7 +81,7 @@ def severed_gradients(
     where = f" Results without a gradient come from `{'`, `'.join(cuts[:4])}`." if cuts else ""
     yield severed_gradients.finding(
         f"the predictions depend on {some(sorted(severed))}, by {severed[worst]:.2g} standard"
-        f" deviations where its weights are perturbed, but get no gradient from them",
+        " deviations when its weights are perturbed, but pass no gradient to them",
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(
@@ -96,6 +96,6 @@ def severed_gradients(
                 for cut in cuts[:2]
             ),
         ),
-        fix=f"let the predictions depend on {worst} by an operation with a gradient: multiply by"
-        f" the probability of the choice, or draw samples by `rsample()`.{where}",
+        fix=f"make the predictions depend on {worst} through a differentiable operation: multiply"
+        f" by the probability of the choice, or sample with `rsample()`.{where}",
     )

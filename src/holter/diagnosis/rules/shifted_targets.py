@@ -1,4 +1,4 @@
-"""Targets are not the next tokens, but later ones."""
+"""Targets are shifted by more than one token."""
 
 from collections.abc import Iterator
 
@@ -10,16 +10,16 @@ from holter.record.signals import PAIRING_SHIFT
 
 @rule(severity=Severity.ERROR, level=Level.DATA, needs=(PAIRING_SHIFT,), preview=True)
 def shifted_targets(facts: Facts) -> Iterator[Verdict]:
-    """Targets are not the next tokens, but later ones.
+    """Targets are shifted by more than one token.
 
     ## What it does
-    Reads the experiment pairing: where the targets are the tokens of the inputs, it compares them
-    at several distances. Reports targets that follow the inputs by two positions or more.
+    Uses the experiment `pairing`: if the targets are the tokens of the inputs, it compares them at
+    several offsets. Reports targets that follow the inputs by two positions or more.
 
     ## Why it matters
-    The model learns to predict the token after the next, although generation asks it for the next.
-    The loss falls, but less, and what it generates is wrong. Often both the data set and the model
-    (as the models of Transformers do) shift the labels.
+    The model learns to predict the token after the next, but generation needs the next one. The
+    loss falls less, and generated text is wrong. Often both the data set and the model (as in
+    Transformers) shift the labels.
 
     ## Example
     ```python
@@ -31,14 +31,14 @@ def shifted_targets(facts: Facts) -> Iterator[Verdict]:
     Shift the targets by one position in one place only.
 
     ## When it is wrong
-    Models that predict several tokens at once, or tokens at a given distance on purpose.
+    Models that deliberately predict several tokens at once, or tokens at a given offset.
 
     ## How to confirm
     - Print the first input and its targets below each other.
     """
     shift = int(facts.run[PAIRING_SHIFT][""].values[-1])
     if shift < 2:  # of 0 speaks targets-equal-inputs; tokens that came before can be remembered
-        yield shifted_targets.clear("no target lies more than one position after its input")
+        yield shifted_targets.clear("no target is more than one position after its input")
         return
     yield shifted_targets.finding(
         f"the target of each position is the token {shift} positions after it",

@@ -23,13 +23,13 @@ def single_class_softmax(
     """A softmax over a single unit always returns 1.
 
     ## What it does
-    Reports a cross-entropy over classes that is given a single class, and any other loss that is
-    given exactly 1 for every sample on all sampled steps. The latter is certain if it holds from
-    the first step on: a sigmoid may also saturate at 1 later.
+    Reports a cross-entropy with a single class, and any other loss whose input is exactly 1 for
+    every sample on all sampled steps. The latter is certain if it holds from the first step on: a
+    sigmoid may also saturate at 1 later.
 
     ## Why it matters
-    The softmax of one number is 1, whatever the number. The output is constant, its gradient is
-    exactly zero, and the model learns nothing.
+    The softmax of a single number is always 1. The output is constant, its gradient is exactly
+    zero, and the model learns nothing.
 
     ## Example
     ```python
@@ -59,7 +59,7 @@ def single_class_softmax(
             summary += " loss is always 0"
         elif not over_classes and _always_one(facts, function):
             evidence = Evidence(OUTPUT_MIN, span, "smallest and largest are exactly 1", function)
-            summary = f"{function} is given exactly 1 for every sample of {len(units)} sampled"
+            summary = f"{function} receives exactly 1 for every sample of {len(units)} sampled"
             summary += " steps: a softmax over one unit"
         else:
             yield single_class_softmax.clear(_given(facts, function, float(units.values[-1])))
@@ -94,4 +94,4 @@ def _given(facts: Facts, function: str, units: float) -> str:
     values = (
         f" with values from {low.min():.3g} to {high.max():.3g}" if len(low) and len(high) else ""
     )
-    return f"{function} is given {units:.0f} unit{'s' * (units != 1)}{values}"
+    return f"{function} receives {units:.0f} unit{'s' * (units != 1)}{values}"

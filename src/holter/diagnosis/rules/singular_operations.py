@@ -60,13 +60,13 @@ def singular_operations(
 
     ## What it does
     Reads the autograd graph between the model and the loss: the smallest number whose logarithm or
-    square root is taken, and the smallest divisor. It reports zero at the step at which the loss or
-    a gradient stops being finite, or a number next to zero shortly before.
+    square root is taken, and the smallest divisor. It reports a zero at the step at which the loss
+    or a gradient becomes non-finite, or a number close to zero shortly before.
 
     ## Why it matters
     `log(0)` is -Inf, and `0 * log(0)` is NaN. The value of `sqrt(0)` is 0, but its gradient is
-    infinite: backward turns it into NaN while the loss still looks fine. A probability reaches
-    exactly 0 in float32 as soon as a logit is below -104, or 1 above 17.
+    infinite: backward turns it into NaN while the loss still looks fine. In float32 a probability
+    is exactly 0 once its logit is below -104, and exactly 1 above 17.
 
     ## Example
     ```python
@@ -80,8 +80,8 @@ def singular_operations(
     `(x + 1e-12).sqrt()`, `total / count.clamp(min=1)`.
 
     ## When it is wrong
-    The weights diverged before, and zero is what they led to: then the differential names the cause
-    of that. Operations inside the model are not read.
+    The weights diverged before, and zero is a consequence: the report then names that cause.
+    Operations inside the model are not examined.
 
     ## How to confirm
     - Run `holter try replay`: it repeats the last steps and names operation, line and sample.
@@ -118,8 +118,8 @@ def singular_operations(
             continue
         when = f"at step {step}" if is_zero else f"{failing - step} steps before step {failing}"
         yield singular_operations.finding(
-            f"the loss {operation.takes} {value:.3g} {when}, where it or its gradient stops being"
-            " finite",
+            f"the loss {operation.takes} {value:.3g} {when}, where it or its gradient becomes"
+            " non-finite",
             confidence=Confidence.CERTAIN if is_zero else Confidence.LIKELY,
             onset=failing,
             evidence=(

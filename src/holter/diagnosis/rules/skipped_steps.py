@@ -34,8 +34,8 @@ def skipped_steps(
     in the first steps, and one after each growth of the scale, are normal.
 
     ## Why it matters
-    A skipped step costs as much as any other and learns nothing. Schedulers count it nevertheless,
-    so the learning rate decays faster than intended.
+    A skipped step costs as much as any other but learns nothing. Schedulers still count it, so the
+    learning rate decays faster than intended.
 
     ## Example
     ```python
@@ -74,8 +74,8 @@ def skipped_steps(
                 Evidence(AMP_SKIPPED, window, f"{count} of {len(missed)} steps"),
                 *_scales(facts, window),
             ),
-            fix="set `growth_interval=2000` in GradScaler; if the scale falls, keep in float32 what"
-            " overflows, or use bfloat16",
+            fix="set `growth_interval=2000` in GradScaler; if the scale falls, keep what overflows"
+            " in float32, or use bfloat16",
         )
         return
     total, early = int((skipped.values > 0).sum()), int((skipped.values[~late] > 0).sum())

@@ -1,4 +1,4 @@
-"""One rank is slower than the others, which wait for it in every step."""
+"""One rank is slower than the others, which wait for it at every step."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -62,15 +62,15 @@ def slow_rank(
     min_last: Annotated[float, "share of the steps in which the rank arrives last"] = 0.75,
     min_share: Annotated[float, "share of the wait that one phase has to explain"] = 0.8,
 ) -> Iterator[Verdict]:
-    """One rank is slower than the others, which wait for it in every step.
+    """One rank is slower than the others, which wait for it at every step.
 
     ## What it does
-    Compares the time of all ranks inside backward, where gradients are reduced: the rank with the
-    shortest one arrives last, and the others wait for it. It reports that rank if one of its other
-    phases explains most of the wait.
+    Compares the time of all ranks in the backward pass, where gradients are reduced: the rank with
+    the shortest backward arrives last, and the others wait for it. It reports that rank if another
+    of its phases explains most of the wait.
 
     ## Why it matters
-    Every step takes as long as that of the slowest rank. The other devices are idle meanwhile.
+    Every step takes as long as on the slowest rank, while the other devices are idle.
 
     ## Example
     ```python
@@ -79,14 +79,14 @@ def slow_rank(
     ```
 
     ## What to do
-    Fix the phase that is named on the rank that is named: a slow disk, longer samples, validation
-    or logging on one rank alone, a device that is throttled or shared.
+    Fix the named phase on the named rank: a slow disk, longer samples, validation or logging on one
+    rank only, a throttled or shared device.
 
     ## When it is wrong
-    On GPUs the clock of the host does not see waits on the device.
+    On GPUs, host timers do not see waits on the device.
 
     ## How to confirm
-    - Exchange the data of two ranks: if another rank is slow then, it is the data.
+    - Swap the data of two ranks: if the other rank is slow then, the data is the cause.
     """
     ranks = facts.ranks
     if isinstance(ranks, str):

@@ -32,13 +32,13 @@ def slow_steps(
     """Interruptions such as checkpoints take a large share of the time.
 
     ## What it does
-    Looks at steps that take more than four times the median, and at what they spend it on:
+    Looks at steps that take more than four times the median, and at where the time goes:
     evaluation, `torch.save`, garbage collection, compilation, or waiting for data. Checkpoints,
-    garbage collections and compilations that take a large share of the run are reported;
-    evaluation and the rest are noted.
+    garbage collections and compilations that take a large share of the run are reported; evaluation
+    and the rest are noted.
 
     ## Why it matters
-    The time is spent, and nothing is trained. It is easy to miss, since most steps are fast.
+    No training happens during that time. It is easy to miss, because most steps are fast.
 
     ## Example
     ```python
@@ -54,7 +54,7 @@ def slow_steps(
     In short runs the first compilation takes most of the time; a long run has it once.
 
     ## How to confirm
-    - Leave the interruption out for a few hundred steps, and compare the time.
+    - Disable the interruption for a few hundred steps, and compare the time.
     """
     times = facts.time
     if isinstance(times, str):

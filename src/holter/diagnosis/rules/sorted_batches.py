@@ -1,4 +1,4 @@
-"""Each batch holds samples of one or a few classes only."""
+"""Each batch holds samples of only one or a few classes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class LabelEntropy:
 
 @exception
 def adversaries(facts: Facts, labels: LabelEntropy, _: float) -> str | None:
-    """In adversarial training one side is shown real and generated samples in turn."""
+    """In adversarial training one side sees real and generated samples alternately."""
     losses = facts.run[LOSS].values() if LOSS in facts.run else ()
     count = sum(len(loss) > 0 for loss in losses)
     return f"{labels}; {count} optimizers have a loss each" if count > 1 else None
@@ -56,7 +56,7 @@ def adversaries(facts: Facts, labels: LabelEntropy, _: float) -> str | None:
 
 @exception
 def class_sampler(_: Facts, labels: LabelEntropy, __: float) -> str | None:
-    """A sampler chose equally many samples of a few classes, as in metric or few-shot learning."""
+    """A sampler draws equal numbers from a few classes, as in metric or few-shot learning."""
     classes = np.exp(np.median(labels.batches))
     even = np.abs(np.log(max(round(classes), 1)) - labels.batches) < _EVEN
     if not (classes > 1.5 and even.mean() > 0.9):
@@ -66,7 +66,7 @@ def class_sampler(_: Facts, labels: LabelEntropy, __: float) -> str | None:
 
 @exception
 def many_labels_per_sample(_: Facts, labels: LabelEntropy, most: float) -> str | None:
-    """The labels of one sample, such as pixels or tokens, are alike in shuffled data as well."""
+    """The labels of one sample, such as pixels or tokens, are similar even in shuffled data."""
     if labels.per_sample is None or labels.per_sample < most:
         return None
     return f"{labels}; a sample has {labels.per_sample:.0f} labels"
@@ -89,17 +89,18 @@ def sorted_batches(
     min_entropy: Annotated[float, "label entropy of shuffled batches needed, in nats"] = 0.3,
     many_labels: Annotated[float, "labels of one sample that are many"] = 2.0,
 ) -> Iterator[Verdict]:
-    """Each batch holds samples of one or a few classes only.
+    """Each batch holds samples of only one or a few classes.
 
     ## What it does
-    Compares the mean entropy of the labels within a batch with that of all labels, less what a
-    batch of that size lacks by chance, and reports a far lower one. It is a hint if the loader
-    serves another number of samples than there are labels, or if the whole first pass over the data
-    has few classes too, as in continual learning.
+    Compares the mean label entropy within a batch with that of all labels, corrected for the batch
+    size, and reports a far lower one. It is a hint if the loader serves a different number of
+    samples than there are labels, or if the whole first pass over the data has few classes as well,
+    as in continual learning.
 
     ## Why it matters
     A model that sees one class at a time learns to predict that class and forgets the others. The
-    loss oscillates with the order of the data; validation predicts the class that came last.
+    loss oscillates with the order of the data; in validation the model predicts the most recent
+    class.
 
     ## Example
     ```python
@@ -111,7 +112,7 @@ def sorted_batches(
     Shuffle: `DataLoader(..., shuffle=True)`, or shuffle the list of files once before splitting.
 
     ## When it is wrong
-    Continual learning and samplers that group by class choose the classes of a batch on purpose.
+    Continual learning, and samplers that group by class on purpose.
 
     ## How to confirm
     - Print the labels of three batches: `next(iter(loader))[1].unique(return_counts=True)`.

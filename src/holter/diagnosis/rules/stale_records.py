@@ -1,4 +1,4 @@
-"""The source carries over values that it should update, reset, copy or restore."""
+"""The source does not update, reset, copy or restore a value when it should."""
 
 from collections.abc import Iterator
 
@@ -10,58 +10,58 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "best never updated": Mistake(
-        "`{code}` compares with `{subject}`, which keeps its initial value: every epoch gives"
-        " the same answer",
-        "store the new value where it is better: `{subject} = value`",
+        "`{code}` compares with `{subject}`, which keeps its initial value: the result is the same"
+        " in every epoch",
+        "store the new value when it is better: `{subject} = value`",
     ),
     "counter never reset": Mistake(
-        "`{code}` finds an improvement and does not set `{subject}` to 0: it counts all bad"
-        " epochs of the run",
+        "`{code}` does not reset `{subject}` to 0 on an improvement: it counts all bad epochs of"
+        " the run",
         "reset it: `{subject} = 0`",
     ),
     "exchanged counter": Mistake(
-        "`{code}` finds an improvement and increases `{subject}`, which the other branch sets to"
-        " 0: training stops after improvements",
-        "exchange the branches",
+        "`{code}` increases `{subject}` on an improvement, while the other branch resets it:"
+        " training stops after improvements",
+        "swap the branches",
     ),
     "weights by reference": Mistake(
-        "`{code}` keeps the weights by reference: `{subject}` changes with every later step",
+        "`{code}` stores the weights by reference: `{subject}` changes with every later step",
         "copy them: `copy.deepcopy(model.state_dict())`",
     ),
     "total never reset": Mistake(
-        "`{code}` adds to `{subject}`, which is divided by the batches of one interval and never"
-        " set to 0: the mean grows",
-        "set it to 0 after each report",
+        "`{code}` adds to `{subject}`, which is divided by the batches of one interval but never"
+        " reset: the mean grows",
+        "reset it to 0 after each report",
     ),
     "shared default": Mistake(
-        "`{code}` is created once: all calls that leave `{subject}` out add to the same object",
+        "`{code}` is created once: all calls without `{subject}` share and modify the same object",
         "use `{subject}=None` and create the object in the function",
     ),
     "shadowed variable": Mistake(
-        "`{code}` overwrites `{subject}` of the loop around it, which is used afterwards",
-        "give the inner variable another name",
+        "`{code}` overwrites `{subject}` of the enclosing loop, which is used afterwards",
+        "rename the inner variable",
     ),
     "lost on resume": Mistake(
-        "`{code}` saves {subject!r}, and the resumed run does not read it",
-        "restore it where the epoch is restored",
+        "`{code}` saves {subject!r}, but the resumed run does not load it",
+        "restore it together with the epoch",
     ),
 }
 
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def stale_records(facts: Facts) -> Iterator[Verdict]:
-    """The source carries over values that it should update, reset, copy or restore.
+    """The source does not update, reset, copy or restore a value when it should.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports a best score that is
-    compared and never updated, a counter of epochs without improvement that is never reset, totals
-    that grow over the interval they are divided by, weights that are kept without a copy, mutable
-    defaults that all calls share, loop variables that an inner loop overwrites, and a checkpoint
-    whose best score or optimizer is not restored.
+    Reads the source of the script and of the modules next to it. It reports a best score that is
+    compared but never updated, a patience counter that is never reset, totals that accumulate
+    beyond the interval they are divided by, weights stored without a copy, mutable defaults that
+    all calls share, loop variables that an inner loop overwrites, and a checkpoint whose best score
+    or optimizer is not restored.
 
     ## Why it matters
-    Training itself is not affected, but what is kept and reported is: the last weights instead of
-    the best ones, a loss that grows with the number of reports, a run that stops too early.
+    Training itself is not affected, but its results are: the last weights are kept instead of the
+    best ones, the reported loss grows with the number of reports, or the run stops too early.
 
     ## Example
     ```python
@@ -70,11 +70,11 @@ def stale_records(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Update the best score where it is compared, reset totals after each report, and copy weights
-    that are kept: `copy.deepcopy(model.state_dict())`.
+    Update the best score where it is compared, reset totals after each report, and copy stored
+    weights: `copy.deepcopy(model.state_dict())`.
 
     ## When it is wrong
-    A total or a counter is meant over the whole run.
+    A total or a counter is intended for the whole run.
 
     ## How to confirm
     - Print the best score, the counter and the total at the end of each epoch.

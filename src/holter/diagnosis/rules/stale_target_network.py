@@ -22,20 +22,20 @@ def stale_target_network(
     *,
     min_readings: Annotated[int, "sampled steps of a regression on one output"] = 8,
     min_steps: Annotated[int, "steps of training needed"] = 200,
-    max_way: Annotated[float, "share of the way from the start that is none"] = 0.1,
-    max_written: Annotated[int, "writes to a copy that only make it"] = 3,
+    max_way: Annotated[float, "share of the distance from the start that counts as none"] = 0.1,
+    max_written: Annotated[int, "writes to a copy that belong to its creation"] = 3,
 ) -> Iterator[Verdict]:
     """The target network still has its initial weights.
 
     ## What it does
-    Looks at trainings whose loss is a regression on one chosen output of each sample, as in
-    Q-learning. It reports a copy of the model that the script leaves if its weights are still those
-    of the start, were never written to after it was made, and no other copy follows the model.
+    Looks at runs whose loss is a regression on one selected output per sample, as in Q-learning. It
+    reports a copy of the model, found after the script has ended, that still has the initial
+    weights, was never written to after its creation, and no other copy follows the model.
 
     ## Why it matters
-    The targets are rewards plus the values of the next states by that copy. If it is never
-    synchronised, they are made of random values: the loss falls, because fixed targets are easy to
-    fit, and the policy learns nothing beyond the next reward.
+    The targets are rewards plus the values of the next states according to that copy. If it is
+    never synchronised, these values are random: the loss falls, because fixed targets are easy to
+    fit, but the policy learns nothing beyond the next reward.
 
     ## Example
     ```python
@@ -48,16 +48,16 @@ def stale_target_network(
     them at every step: `p_target.lerp_(p, 0.005)`.
 
     ## When it is wrong
-    The copy is a reference that is meant to stay as it is, and no targets are computed with it.
+    The copy is a fixed reference, and no targets are computed with it.
 
     ## How to confirm
-    - Print the difference of the weights of both networks before and after the synchronisation.
+    - Print the weight difference of both networks before and after the synchronisation.
     """
     chosen = facts.run[LOSS_LARGEST_OUTPUT].get("")
     copies = [event.what for event in facts.run.events_of(CopyCompared)]
     if not copies or chosen is None or len(chosen) < min_readings or facts.run.steps < min_steps:
         yield stale_target_network.not_examined(
-            "no copy of the model was left by the script"
+            "the script left no copy of the model"
             if not copies
             else f"{facts.run.steps} steps, {0 if chosen is None else len(chosen)} of them sampled"
         )

@@ -1,4 +1,4 @@
-"""A schedule made for steps is stepped once per epoch."""
+"""A schedule configured in steps is stepped once per epoch."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -23,18 +23,18 @@ def stalled_schedule(
     tolerance: Annotated[float, "deviation of its length from the steps of the run"] = 0.1,
     min_calls: Annotated[int, "calls of the scheduler needed"] = 3,
 ) -> Iterator[Verdict]:
-    """A schedule made for steps is stepped once per epoch.
+    """A schedule configured in steps is stepped once per epoch.
 
     ## What it does
-    Looks at finished runs whose schedulers are stepped about once per epoch, or once in a regular
-    number of steps where nothing else shows epochs. It reports a schedule that is many times longer
-    than the calls it got, if its learning rate still rises at the end of the run or if its length
-    is the number of steps. A warm-up of unknown length that lasts to the end is a hint, and likely
-    if the rate is 0 in the whole first epoch.
+    Looks at finished runs whose schedulers are stepped about once per epoch, or at a regular
+    interval if epochs are unknown. It reports a schedule that is many times longer than its number
+    of calls, if its learning rate is still rising at the end of the run or if its length is the
+    number of steps. A warm-up of unknown length that lasts to the end is a hint, and likely if the
+    rate is 0 for the whole first epoch.
 
     ## Why it matters
-    The learning rate hardly moves: it stays at a fraction of its target, or never decays. The loss
-    still falls, but more slowly and less far than it should.
+    The learning rate hardly changes: it stays at a fraction of its target, or never decays. The
+    loss falls more slowly and less far than it could.
 
     ## Example
     ```python
@@ -43,8 +43,8 @@ def stalled_schedule(
     ```
 
     ## What to do
-    Move `scheduler.step()` into the loop over batches, right after `optimizer.step()`; or give the
-    schedule its length in epochs.
+    Move `scheduler.step()` into the loop over batches, right after `optimizer.step()`; or set the
+    length of the schedule in epochs.
 
     ## When it is wrong
     A run that ends long before its schedule, by early stopping or as a trial, and happens to have
@@ -69,7 +69,7 @@ def stalled_schedule(
         yield stalled_schedule.not_examined(
             f"{pace.calls:.0f} of the {min_calls} calls of schedulers needed"
             if epochs is not None
-            else "neither a loader, nor validations, nor regular calls show where an epoch ends"
+            else "the epoch length is unknown: no loader, validation or regular scheduler calls"
         )
         return
     if not 0.5 <= pace.calls / epochs.count <= 2:
@@ -143,6 +143,5 @@ def _report(
             Evidence(LR, (0, last), change, rate.group),
             Evidence(SCHEDULE_STEPS, (0, last), f"about {pace.calls:.0f} calls"),
         ),
-        fix="call `scheduler.step()` after every `optimizer.step()`, or count the schedule in"
-        " epochs",
+        fix="call `scheduler.step()` after every `optimizer.step()`, or set its length in epochs",
     )

@@ -1,4 +1,4 @@
-"""The optimizer steps without a backward pass since its last step."""
+"""The optimizer steps without a new backward pass."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -23,14 +23,14 @@ def step_without_backward(
     min_share: Annotated[float, "their share of the recent steps"] = 0.05,
     min_samples: Annotated[int, "sampled updates needed to tell that no weight moves"] = 5,
 ) -> Iterator[Verdict]:
-    """The optimizer steps without a backward pass since its last step.
+    """The optimizer steps without a new backward pass.
 
     ## What it does
-    Counts the calls of `backward()` between two steps; a closure that calls it inside `step()`
-    counts. It also reports when no parameter has a gradient at any step and no weight moves.
+    Counts the calls of `backward()` between two steps, including calls in a closure passed to
+    `step()`. It also reports if no parameter has a gradient at any step and no weight changes.
 
     ## Why it matters
-    The optimizer applies the gradients that are there. After `zero_grad()` there are none, so only
+    The optimizer applies whatever `.grad` holds. After `zero_grad()` that is nothing, so only
     momentum and weight decay act; without it, the last batch is applied twice.
 
     ## Example
@@ -41,10 +41,10 @@ def step_without_backward(
 
     ## What to do
     Call `zero_grad()`, `backward()` and `step()` in this order, each once. Look for a second
-    `step()`, for one in a helper that the loop calls as well, or for a branch without `backward()`.
+    `step()`, for one in a helper function, or for a branch without `backward()`.
 
     ## When it is wrong
-    When a script writes gradients into `.grad` by hand on some of the steps.
+    The script writes gradients to `.grad` manually on some steps.
 
     ## How to confirm
     - Count the calls of `backward()` and of `step()` over an epoch.
@@ -53,8 +53,8 @@ def step_without_backward(
     still = _still_samples(facts, min_samples)
     if still and ends_outside_parameters(facts):
         yield step_without_backward.clear(
-            "backward() is called, on a loss whose graph ends at no parameter: gradients are not"
-            " cleared, there are none"
+            "backward() is called on a loss whose graph reaches no parameter: gradients are not"
+            " cleared, they never exist"
         )
         return
     if calls is not None and len(calls) and still:
@@ -81,7 +81,7 @@ def step_without_backward(
     first, last = int(steps[bare.argmax()]), int(steps[-1])
     stale = _stale_steps(facts, steps[bare])
     yield step_without_backward.finding(
-        f"{count} of {len(bare)} optimizer steps had no backward() since the step before"
+        f"{count} of {len(bare)} optimizer steps had no backward() since the previous step"
         + (f"; {stale} of them applied old gradients again" if stale else ""),
         confidence=Confidence.CERTAIN,
         onset=first,
@@ -108,7 +108,7 @@ def _without_gradients(facts: Facts, calls: Series, still: int) -> Verdict:
             Evidence(UPDATE_RATIO, span, f"0 in all {still} sampled updates"),
         ),
         fix="call `zero_grad()` before `backward()` or after `step()`, never in between, and use"
-        " differentiable operations only"
+        " only differentiable operations"
         if called
         else "call `loss.backward()` (with parentheses) before `optimizer.step()`",
     )

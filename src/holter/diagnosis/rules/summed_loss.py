@@ -1,4 +1,4 @@
-"""The loss is a sum over the batch, with a learning rate for a mean."""
+"""The loss is a sum over the batch, but the learning rate suits a mean."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -18,7 +18,7 @@ from holter.record.signals import LOSS_SUMMED, TARGET_COUNT, UPDATE_RATIO
 
 @exception
 def rescaling_optimizer(facts: Facts, function: str) -> str | None:
-    """Adam and its relatives divide gradients by their own size: a sum and a mean step alike."""
+    """Adam and similar optimizers normalise gradients: a sum and a mean give the same steps."""
     if steps_follow_gradients(facts):
         return None
     return f"{function} sums over the batch, and the optimizer rescales its steps"
@@ -42,16 +42,16 @@ def summed_loss(
         float, "ratio of large to small batches from which a rise is not judged"
     ] = 1.2,
 ) -> Iterator[Verdict]:
-    """The loss is a sum over the batch, with a learning rate for a mean.
+    """The loss is a sum over the batch, but the learning rate suits a mean.
 
     ## What it does
     Reports a loss function with `reduction="sum"` if relative updates are not small and the loss
-    did not fall or is no longer finite. It also reports one whose first steps made the loss rise or
-    replaced a large part of the weights.
+    did not fall or is no longer finite. It also reports one whose first steps increased the loss or
+    overwrote a large part of the weights.
 
     ## Why it matters
-    The gradient of a sum is as many times larger as there are targets in a batch, and so is each
-    step of SGD. It also changes with the batch size.
+    The gradient of a sum, and with it each SGD step, is larger than that of a mean by the number of
+    targets in a batch, and it depends on the batch size.
 
     ## Example
     ```python
@@ -63,7 +63,7 @@ def summed_loss(
     Use `reduction="mean"`, or divide the learning rate by the number of targets in a batch.
 
     ## When it is wrong
-    A loss that cannot fall for another reason looks the same if steps are large.
+    A loss that does not fall for another reason looks the same if steps are large.
 
     ## How to confirm
     - Divide the loss by the number of targets in the batch and repeat the first 100 steps.

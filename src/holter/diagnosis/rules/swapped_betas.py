@@ -33,14 +33,14 @@ def swapped_betas(
     ## What it does
     Compares beta1 with the square root of beta2 in every parameter group of an Adam-like optimizer.
     It reports a group whose beta1 reaches it on half of the sampled steps or more; it is a hint if
-    the run did not fail. Steps at which either beta is 0 are left out.
+    the run did not fail. Steps at which either beta is 0 are excluded.
 
     ## Why it matters
     Adam divides the momentum by the root of the second moment. Without a gradient the momentum
-    shrinks by beta1 per step and the root by the square root of beta2. If the root shrinks faster,
+    decays by beta1 per step and the root by the square root of beta2. If the root decays faster,
     their quotient grows at each step until epsilon limits it: by 5 % for `betas=(0.999, 0.9)`,
-    which is 175 times after 100 steps. Embedding rows that are absent for a while and units that
-    are off take steps of many learning rates.
+    which is 175 times after 100 steps. Embedding rows without a gradient for a while, and inactive
+    units, then take steps of many learning rates.
 
     ## Example
     ```python
@@ -49,7 +49,7 @@ def swapped_betas(
     ```
 
     ## What to do
-    Set `betas=(0.9, 0.999)`. Whatever values are used, keep beta1 below the square root of beta2.
+    Set `betas=(0.9, 0.999)`. With other values, keep beta1 below the square root of beta2.
 
     ## When it is wrong
     With `amsgrad=True` the second moment never shrinks, and some variants of Adam clip their

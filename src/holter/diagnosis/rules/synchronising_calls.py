@@ -1,4 +1,4 @@
-"""The host waits for the GPU at every step, and the GPU then waits for the host."""
+"""Synchronising calls make host and GPU wait for each other at every step."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -20,16 +20,16 @@ def synchronising_calls(
     min_gain: Annotated[float, "share of the step that could be saved"] = 0.15,
     min_calls: Annotated[float, "such calls in a step"] = 1.0,
 ) -> Iterator[Verdict]:
-    """The host waits for the GPU at every step, and the GPU then waits for the host.
+    """Synchronising calls make host and GPU wait for each other at every step.
 
     ## What it does
     Counts calls such as `item()` and `cpu()` on tensors of a GPU, and measures how long they wait.
-    If the rest of the step takes the host as long as that, host and GPU take turns where they could
-    work at the same time.
+    If the rest of the host's step takes as long, host and GPU take turns instead of working in
+    parallel.
 
     ## Why it matters
-    A GPU computes what the host has launched ahead. After each such call nothing is launched, and
-    the GPU is idle until the host has caught up.
+    The host launches GPU work ahead of time. After a synchronising call the queue is empty, and the
+    GPU is idle until the host has caught up.
 
     ## Example
     ```python
@@ -42,11 +42,11 @@ def synchronising_calls(
     `if loss > x:` by `torch.where`. Copy with `non_blocking=True` from pinned memory.
 
     ## When it is wrong
-    Calls inside compiled code are not seen. Where the algorithm needs the value at every step, as
-    in reinforcement learning, the wait cannot be avoided.
+    Calls inside compiled code are not seen. If the algorithm needs the value at every step, as in
+    reinforcement learning, the wait cannot be avoided.
 
     ## How to confirm
-    - Remove the lines that are named, and compare the time of a step.
+    - Remove the named lines, and compare the step time.
     """
     times = facts.time
     if isinstance(times, str):

@@ -26,13 +26,13 @@ def targets_equal_inputs(
     """The targets are the inputs themselves.
 
     ## What it does
-    Compares integer targets with the integer input of the model, and numbers with a part of the
-    series that it is given: some variables, at the last positions. It reports when practically all
-    are equal on all sampled steps, and is certain when the model of tokens has learned to copy.
+    Compares integer targets with the integer input of the model, and real-valued targets with a
+    part of the input series: some variables, at the last positions. It reports if practically all
+    are equal on all sampled steps, and is certain if a token model has learned to copy.
 
     ## Why it matters
     A language model or a forecast whose targets are not shifted learns to copy its input. Its loss
-    falls to nearly zero, faster than any real data allow, and it has learned nothing useful.
+    falls to nearly zero, faster than real data allow, but it has learned nothing useful.
 
     ## Example
     ```python
@@ -41,14 +41,15 @@ def targets_equal_inputs(
     ```
 
     ## What to do
-    Shift by one, exactly once: `logits[:, :-1]` against `tokens[:, 1:]`. Models that take `labels`
-    often shift inside. The targets of a forecast from hours `a` to `b` begin at `a + 1`, or at `b`.
+    Shift by one, exactly once: `logits[:, :-1]` against `tokens[:, 1:]`. Models that accept
+    `labels` often shift internally. The targets of a forecast from hours `a` to `b` begin at
+    `a + 1`, or at `b`.
 
     ## When it is wrong
-    Autoencoders of tokens are meant to return their input, and so are those of a series that is
-    given with variables that it does not return, such as the time. Masked language models score
-    masked positions only, where input and target differ; sequences that rarely change from one
-    position to the next equal themselves, shifted, almost everywhere but not everywhere.
+    Autoencoders of tokens reconstruct their input by design, and so do autoencoders of a series
+    with additional inputs such as the time. Not affected: masked language models, which score only
+    masked positions, where input and target differ, and slowly changing sequences, which equal
+    their shifted copy almost but not quite everywhere.
 
     ## How to confirm
     - Generate a few tokens: a model that copies repeats its prompt.
@@ -91,6 +92,6 @@ def targets_equal_inputs(
                 fix="shift the targets by one: `logits[:, :-1]` against `tokens[:, 1:]`; for a"
                 " masked model keep the targets of masked tokens only"
                 if tokens
-                else "move the targets on by the horizon: `series[a + 1 : b + 1]` for inputs"
+                else "shift the targets by the horizon: `series[a + 1 : b + 1]` for inputs"
                 " `series[a:b]`",
             )

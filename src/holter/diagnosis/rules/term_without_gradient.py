@@ -1,4 +1,4 @@
-"""A term of the loss has no gradient, and makes up most of the loss."""
+"""A loss term without gradient makes up most of the loss."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -25,17 +25,17 @@ def term_without_gradient(
     min_share: Annotated[float, "share of the loss, in the second half of what was read"] = 0.5,
     min_change: Annotated[float, "relative change between steps, by which it is computed"] = 1e-3,
 ) -> Iterator[Verdict]:
-    """A term of the loss has no gradient, and makes up most of the loss.
+    """A loss term without gradient makes up most of the loss.
 
     ## What it does
-    Computes from the graph of the loss the value of the terms outside the graph: the loss minus the
-    terms inside it. It reports a positive part that changes from step to step, so that it is
-    computed from something, and makes up most of a positive loss.
+    Computes the value of the terms outside the autograd graph: the loss minus the terms inside it.
+    It reports a positive remainder that makes up most of a positive loss and changes from step to
+    step, so it is not a fixed constant.
 
     ## Why it matters
-    The term is shown in the loss but never trained: no update lowers it. It was detached, computed
-    under `no_grad`, turned into a number by `.item()`, taken of an `argmax`, or a derivative
-    without `create_graph=True`.
+    The term counts in the loss but is never optimised. It was detached, computed under `no_grad`,
+    converted by `.item()`, computed from an `argmax`, or is a derivative without
+    `create_graph=True`.
 
     ## Example
     ```python
@@ -44,15 +44,15 @@ def term_without_gradient(
     ```
 
     ## What to do
-    Print `term.requires_grad` for each term of the loss. Compute the one that has none from the
-    outputs of the model, with operations that have a gradient; pass `create_graph=True` to
+    Print `term.requires_grad` for each term of the loss. Compute the one without gradient from the
+    model outputs, with differentiable operations; pass `create_graph=True` to
     `torch.autograd.grad`.
 
     ## When it is wrong
-    The term is added for the log only, or belongs to a part that is frozen in this phase.
+    The term is added only for logging, or belongs to a part that is frozen in this phase.
 
     ## How to confirm
-    - Print `requires_grad` of each term before they are added.
+    - Print `requires_grad` of each term before the sum.
     """
     constant = facts.run[LOSS_CONSTANT_PART].get("")
     losses = [loss for loss in facts.run[LOSS].values() if len(loss)]
@@ -74,7 +74,7 @@ def term_without_gradient(
     changes = float(np.ptp(parts)) > min_change * float(np.abs(parts).max())
     share = float(np.median(parts[late] / wholes[late])) if is_part else 0.0
     measured = (
-        f"{percent(share)} of the loss is a constant of the graph"
+        f"{percent(share)} of the loss is outside the graph"
         if is_part
         else "the terms of the loss without a gradient are not positive"
     )
@@ -95,6 +95,6 @@ def term_without_gradient(
             ),
             Evidence(LOSS, span, f"{wholes[0]:.3g} initially, {wholes[-1]:.3g} at the end"),
         ),
-        fix="compute every term with a gradient: no `.detach()`, `.item()` or `no_grad` on the way,"
+        fix="keep every term differentiable: no `.detach()`, `.item()` or `no_grad` in between,"
         " and `torch.autograd.grad(..., create_graph=True)`",
     )

@@ -33,15 +33,15 @@ def tiny_batch_norm(
     """Batch norm computes its statistics from a handful of values.
 
     ## What it does
-    Reads how many values per channel (batch size times positions) batch norm computes mean and
-    variance from in training. The finding is likely if validation, which uses running statistics,
-    is far worse than training from the first pass on. Batches of two samples with more values are a
+    Counts the values per channel (batch size times positions) from which batch norm computes mean
+    and variance in training. The finding is likely if validation, which uses running statistics, is
+    far worse than training from the first pass on. Batches of two samples with more values are a
     hint if validation is far from training in either direction.
 
     ## Why it matters
     Mean and variance of two or four values are mostly noise. In training each sample is normalised
-    by its few neighbours, in evaluation by running averages that never looked like them: the model
-    that is evaluated is not the model that was trained.
+    with the few others in its batch, in evaluation with running averages of different values: the
+    evaluated model differs from the trained one.
 
     ## Example
     ```python
@@ -54,7 +54,8 @@ def tiny_batch_norm(
     Gradient accumulation does not help: each micro-batch is normalised separately.
 
     ## When it is wrong
-    Modules whose input hardly varies across samples. Batch norm on purpose as a source of noise.
+    Modules whose input hardly varies across samples. Batch norm that is intended as a source of
+    noise.
 
     ## How to confirm
     - Compute the loss of one batch in `train()` and in `eval()` mode: they should be close.

@@ -18,7 +18,7 @@ _COMMON = 1e-3  # relative update of most trainings that go well
 
 @exception
 def pretrained_model(facts: Facts, size: float, learned: float) -> str | None:
-    """A loss that starts far below the best constant prediction is that of a trained model."""
+    """The loss starts far below the best constant prediction: the model is pretrained."""
     curve, baseline = facts.signed_curve, facts.baseline
     if isinstance(curve, str) or isinstance(baseline, str) or not len(curve):
         return None
@@ -45,7 +45,7 @@ def tiny_updates(
         "relative update per step; 3 times that if the loss is flat, 10 times at chance level",
     ] = 1e-5,
     reach: Annotated[float, "relative update of all steps together"] = 0.1,
-    min_fall: Annotated[float, "share of the loss that a training which moves loses"] = 0.05,
+    min_fall: Annotated[float, "share by which the loss of a working training falls"] = 0.05,
     learned: Annotated[float, "first loss of a trained model over the constant one"] = 0.8,
 ) -> Iterator[Verdict]:
     """Updates are so small that the weights hardly move.
@@ -53,11 +53,11 @@ def tiny_updates(
     ## What it does
     Takes the median relative update of weight matrices at steps where the learning rate is at least
     half of its peak. It reports if it is tiny, all steps together cannot have moved the weights,
-    and the loss hardly fell. Updates of exactly zero are left to motionless-weights.
+    and the loss hardly fell. Updates of exactly zero are reported by motionless-weights.
 
     ## Why it matters
     At a relative update of 1e-6 it takes a million steps to change a weight by its own size. The
-    loss falls in a straight line by next to nothing, which looks like a model that cannot learn.
+    loss hardly falls, which looks like a model that cannot learn.
 
     ## Example
     ```python
@@ -70,9 +70,9 @@ def tiny_updates(
     rates about 100 times those of Adam: a rate from a recipe for Adam is the most common cause.
 
     ## When it is wrong
-    Fine-tuning moves little on purpose; it is recognised where the best constant prediction is
+    Fine-tuning uses small updates on purpose; it is recognised if the best constant prediction is
     known. Gradients that are small for another reason, such as a tiny clipping threshold or
-    saturated units, make small updates too; other findings name it.
+    saturated units, also cause small updates; other findings name that reason.
 
     ## How to confirm
     - Repeat the first 100 steps with 100 times the learning rate: the loss should fall.

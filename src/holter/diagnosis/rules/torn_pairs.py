@@ -23,13 +23,13 @@ def torn_pairs(
     """Inputs and their dense targets are flipped or rotated differently.
 
     ## What it does
-    Reads the experiment augmentation, which fetches the same training samples up to 8 times and
-    determines the flip or rotation by 90 degrees between successive versions, of the image and of
-    its dense target (mask, depth map, high-resolution image). It reports when the two differ.
+    Uses the experiment `augmentation`, which fetches the same training samples up to 8 times and
+    determines the flip or 90-degree rotation between successive versions of the image and of its
+    dense target (mask, depth map, high-resolution image). It reports if the two differ.
 
     ## Why it matters
-    The target belongs to other pixels than those that the model sees. The model learns a blurred
-    mean of both orientations, or nothing at all, without any error.
+    The target does not match the pixels that the model sees. The model learns a blurred mean of the
+    orientations, or nothing at all, without any error.
 
     ## Example
     ```python
@@ -38,14 +38,14 @@ def torn_pairs(
     ```
 
     ## What to do
-    Draw each random decision once, and apply it to the input and to the target:
+    Make each random decision once, and apply it to the input and to the target:
     `if random.random() < 0.5: image, mask = image.flip(-1), mask.flip(-1)`. Transforms of
-    `torchvision.transforms.v2` and albumentations do this when they are given both in one call.
+    `torchvision.transforms.v2` and albumentations do this if both are passed in one call.
 
     ## When it is wrong
     The target does not depend on the orientation of the input: a canonical view of the object, for
-    example. A flip exchanges the classes left and right of a mask that is otherwise symmetric.
-    The second array of a sample is another input, not a target.
+    example. A flip swaps the left and right classes of an otherwise symmetric mask. The second
+    array of a sample is another input, not a target.
 
     ## How to confirm
     - Plot `dataset[0]` eight times, the mask over the image.
@@ -63,7 +63,7 @@ def torn_pairs(
         )
         return
     yield torn_pairs.finding(
-        "random flips or rotations move input and target of a training sample differently: in"
+        "random flips or rotations differ between input and target of a training sample: in"
         f" {percent(torn)} of {judged:.0f} pairs of versions in which one of them moves, instead"
         " of 0 %",
         confidence=Confidence.LIKELY,
@@ -76,6 +76,6 @@ def torn_pairs(
                 "train",
             ),
         ),
-        fix="draw the random decision once and apply it to both: `if random.random() < 0.5: image,"
+        fix="make the random decision once and apply it to both: `if random.random() < 0.5: image,"
         " mask = image.flip(-1), mask.flip(-1)`",
     )

@@ -23,14 +23,14 @@ def training_in_eval_mode(
 
     ## What it does
     Looks for models that are in eval mode on the last training steps, together with all their
-    dropout and batch-norm modules in trained parts. A model that began in training mode and never
+    dropout and batch-norm modules in trained parts. A model that started in training mode and never
     returned to it is an error; one in eval mode from the first step on is a warning, and a hint if
-    that step is the first of another stage, such as fine-tuning with a new optimizer.
+    that step starts a new stage, such as fine-tuning with a new optimizer.
 
     ## Why it matters
     In eval mode dropout does nothing and batch norm uses its running statistics without updating
-    them: regularisation is lost, and the statistics no longer fit the weights. The training loss
-    looks better than before; the model need not be.
+    them: regularisation is lost, and the statistics no longer match the weights. The training loss
+    looks better than before, but the model may not be.
 
     ## Example
     ```python
@@ -44,8 +44,8 @@ def training_in_eval_mode(
 
     ## When it is wrong
     Fine-tuning with frozen statistics and no dropout, by design. Adversarial training that creates
-    its examples by a `backward()` in eval mode: the mode is read when the step's first `backward()`
-    begins, so a finding on steps with several of them is a hint.
+    its examples with a `backward()` in eval mode: the mode is read when the step's first
+    `backward()` begins, so a finding on steps with several of them is a hint.
 
     ## How to confirm
     - Put `assert model.training` right before `loss.backward()` and run past the first validation.

@@ -1,4 +1,4 @@
-"""The source asks a model for what it is given, or compares a sample with itself."""
+"""The source trains a model to return its own input, or compares a sample with itself."""
 
 from collections.abc import Iterator
 
@@ -10,45 +10,45 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "same view": Mistake(
-        "`{code}` embeds one input twice, and nothing reads `{subject}`: pairs are equal, and"
-        " training has nothing to learn from them",
+        "`{code}` embeds one input twice and never uses `{subject}`: pairs are equal, so there is"
+        " nothing to learn",
         "embed the other one: `model({subject})`",
     ),
     "repeated view": Mistake(
-        "`{code}` returns one random view, `{subject}`, twice: both views of a pair are equal",
-        "draw twice: `return transform(image), transform(image)`",
+        "`{code}` returns the same random view, `{subject}`, twice: both views of a pair are equal",
+        "augment twice: `return transform(image), transform(image)`",
     ),
     "own positives": Mistake(
         "`{code}`: the label of each row of the similarities is the row itself, not its other view",
         "shift the labels by the number of pairs: `(torch.arange(2 * n) + n) % (2 * n)`",
     ),
     "unmasked self": Mistake(
-        "`{code}` compares all rows of `{subject}` with each other, and never excludes a row from"
-        " its own candidates: each is the most similar to itself",
+        "`{code}` compares all rows of `{subject}` with each other without excluding the row"
+        " itself: each row is most similar to itself",
         "exclude the diagonal: `similarity.fill_diagonal_(float('-inf'))`",
     ),
     "own branch": Mistake(
-        "`{code}` compares a prediction with `{subject}`, from which it was made, and never with"
+        "`{code}` compares a prediction with `{subject}`, from which it was computed, instead of"
         " the other view",
-        "exchange the targets: `d(p1, z2) + d(p2, z1)`",
+        "swap the targets: `d(p1, z2) + d(p2, z1)`",
     ),
     "unstopped branch": Mistake(
-        "`{code}` sends a gradient through `{subject}` as well, and there are no negatives:"
+        "`{code}` also propagates gradients through `{subject}`, and there are no negatives:"
         " constant embeddings minimise this loss",
         "stop the gradient of the target: `{subject}.detach()`",
     ),
     "repeated anchor": Mistake(
-        "`{code}` is given `{subject}` twice: one distance of the triplet is 0, or both are the"
+        "`{code}` receives `{subject}` twice: one distance of the triplet is 0, or both are the"
         " same",
         "pass three different embeddings: `triplet(anchor, positive, negative)`",
     ),
     "noisy target": Mistake(
         "`{code}` compares the reconstruction with its noisy input: the model learns to copy the"
         " noise",
-        "compare it with the input before the noise: `mse_loss(model(noisy), {subject})`",
+        "compare it with the clean input: `mse_loss(model(noisy), {subject})`",
     ),
     "unused time": Mistake(
-        "`{code}` never reads `{subject}`: the model removes the same noise at every step",
+        "`{code}` never uses `{subject}`: the model cannot adapt to the noise level of the step",
         "embed `{subject}`, and add it to the features",
         Confidence.HINT,
     ),
@@ -57,18 +57,18 @@ _MISTAKES = {
 
 @rule(severity=Severity.WARNING, level=Level.PROCEDURE, needs=(LOSS,), preview=True)
 def trivial_targets(facts: Facts) -> Iterator[Verdict]:
-    """The source asks a model for what it is given, or compares a sample with itself.
+    """The source trains a model to return its own input, or compares a sample with itself.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports two views of a pair that are
-    the same, rows of a similarity matrix that are their own positives or are not excluded from
-    their own candidates, predictions of the branch that they are made of, branches without
-    negatives or a stop of the gradient, triplets of two embeddings, and a denoising autoencoder
-    whose target is the noisy input. It also reports a denoiser that never reads its time.
+    Reads the source of the script and of the modules next to it. It reports identical views of a
+    pair, rows of a similarity matrix that are their own positives or candidates, predictions
+    compared with their own branch, branches without negatives or stop-gradient, triplets of only
+    two embeddings, and a denoising autoencoder whose target is the noisy input. It also reports a
+    denoiser that never uses its time step.
 
     ## Why it matters
-    The loss falls fast and to nearly 0, because an answer without any feature minimises it. The
-    embeddings are useless for everything else.
+    The loss quickly falls to nearly 0, because a trivial solution minimises it. The embeddings are
+    useless.
 
     ## Example
     ```python
@@ -77,13 +77,13 @@ def trivial_targets(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Compare each sample with another view of it, and with other samples.
+    Compare each sample with a different view of it, and with other samples.
 
     ## When it is wrong
-    The model itself is random, as with dropout as the only augmentation, and what is left unread is
-    left over.
+    The model itself is random, as with dropout as the only augmentation, or the unused variable is
+    a leftover.
 
     ## How to confirm
-    - Print the loss of the untrained model: it is far above 0 for a task that has to be learned.
+    - Print the loss of the untrained model: for a non-trivial task it is far above 0.
     """
     yield from concluded(trivial_targets, facts, _MISTAKES)

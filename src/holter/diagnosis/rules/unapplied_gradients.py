@@ -31,14 +31,14 @@ def unapplied_gradients(
 
     ## What to do
     Call `optimizer.step()` after `backward()`. If gradients are accumulated, check that the
-    condition of the step is ever true: its counter may start again with every epoch.
+    condition of the step ever becomes true: its counter may restart in every epoch.
 
     ## When it is wrong
-    When gradients are wanted for something else, such as saliency maps, and the optimizer is only
-    left over.
+    Gradients are computed for another purpose, such as saliency maps, and the optimizer is a
+    leftover.
 
     ## How to confirm
-    - Print a line beside `optimizer.step()`: it never appears.
+    - Add a print next to `optimizer.step()`: it never runs.
     """
     unapplied = facts.run.events_of(GradientsUnapplied)
     if facts.run.steps or not unapplied:
@@ -49,8 +49,8 @@ def unapplied_gradients(
         yield unapplied_gradients.not_examined(f"{calls} of the {min_calls} backward passes needed")
         return
     yield unapplied_gradients.finding(
-        f"backward() was called {calls:,} times, and no optimizer stepped: the weights are the"
-        " initial ones",
+        f"backward() was called {calls:,} times, but no optimizer stepped: the weights keep their"
+        " initial values",
         confidence=Confidence.LIKELY,
         onset=0,
         evidence=(Evidence(BACKWARD_CALLS, (0, 0), f"{calls:,} calls before the first step"),),

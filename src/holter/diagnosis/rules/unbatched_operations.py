@@ -1,4 +1,4 @@
-"""A step consists of many tiny operations that could be computed at once."""
+"""A step consists of many tiny operations that could be batched."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -29,17 +29,16 @@ def unbatched_operations(
     min_share: Annotated[float, "share of the step that the passes take"] = 0.5,
     min_lost: Annotated[float, "seconds that the passes take in the run"] = 0.2,
 ) -> Iterator[Verdict]:
-    """A step consists of many tiny operations that could be computed at once.
+    """A step consists of many tiny operations that could be batched.
 
     ## What it does
-    Counts the operations in the autograd graph of the loss, those that depend on each other, and
-    the parameters. Many more operations than either, each of which takes little longer than it
-    takes to launch one, are reported. A deep model has more parameters, and a loop over time has
-    operations that need the result of the last: neither is reported.
+    Counts the operations in the autograd graph of the loss, the longest dependency chain, and the
+    parameters. It reports far more operations than either, if each takes little longer than a
+    launch. Deep models (more parameters) and loops over time (longer chains) are not reported.
 
     ## Why it matters
-    An operation costs some microseconds however little it computes; on a GPU it leaves nearly all
-    of the device idle. One operation on a whole batch takes hardly longer than one on a sample.
+    Every operation costs some microseconds of overhead; on a GPU a tiny one leaves nearly all of
+    the device idle. One operation on a whole batch takes hardly longer than one on a sample.
 
     ## Example
     ```python
@@ -55,7 +54,7 @@ def unbatched_operations(
     ## When it is wrong
     Samples of different shapes, such as graphs or images of several sizes, have to be padded or
     packed first, which may cost more than it saves. Actions of a policy depend on each other
-    through the environment, which the graph does not show: it is a hint for this reason.
+    through the environment, which the graph does not show; the finding is therefore a hint.
 
     ## How to confirm
     - `holter try throughput train.py` lists the operators that take most time, with their calls.
@@ -87,9 +86,9 @@ def unbatched_operations(
         return
     first, last = run[GRAPH_OPERATIONS][""].first, run[GRAPH_OPERATIONS][""].last
     yield unbatched_operations.finding(
-        f"a step makes {operations:.0f} small operations ({duration(each)} each, backward pass"
-        f" included) on {leaves:.0f} parameters; {operations / depth:.0f} at a time do not depend"
-        f" on each other. They take {percent(share)} of the step",
+        f"a step runs {operations:.0f} small operations ({duration(each)} each, backward pass"
+        f" included) on {leaves:.0f} parameters; on average {operations / depth:.0f} of them are"
+        f" independent. They take {percent(share)} of the step",
         confidence=Confidence.HINT,  # an environment between two actions is not in the graph
         onset=first,
         evidence=(

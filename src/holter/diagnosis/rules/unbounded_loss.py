@@ -1,4 +1,4 @@
-"""The loss that is minimised has no lower bound."""
+"""The minimised loss has no lower bound."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -32,17 +32,17 @@ def unbounded_loss(
     far: Annotated[float, "fall below zero, in units of the first loss"] = FAR,
     grown: Annotated[float, "growth of outputs or weights beside such a fall"] = GROWN,
 ) -> Iterator[Verdict]:
-    """The loss that is minimised has no lower bound.
+    """The minimised loss has no lower bound.
 
     ## What it does
-    Compares the value that `backward()` is called on with what the loss function returned, and
-    reports if the one is the negative of the other or a fixed negative part of it. It also reports
-    a loss that has fallen very far below zero while outputs or weights grew, or that falls below
-    zero faster and faster while gradients grow.
+    Compares the value on which `backward()` is called with the return value of the loss function,
+    and reports if it is a fixed negative multiple of it. It also reports a loss that has fallen
+    very far below zero while outputs or weights grew, or that falls below zero at an accelerating
+    rate while gradients grow.
 
     ## Why it matters
-    Minimising the negative of a loss makes predictions worse without end: the number falls, which
-    looks like progress, and has no floor.
+    Minimising the negative of a loss makes predictions worse and worse: the value falls without
+    bound, which looks like progress.
 
     ## Example
     ```python
@@ -54,12 +54,12 @@ def unbounded_loss(
     Call `backward()` on the loss itself. To maximise a likelihood, minimise its negative once.
 
     ## When it is wrong
-    Unlearning maximises a loss on purpose. So does adversarial training; it is not examined if
-    each side has its own loss. Negative log-likelihoods of densities fall below zero, but not that
-    far.
+    Unlearning and adversarial training maximise a loss on purpose; adversarial training is not
+    examined if each side has its own loss. Negative log-likelihoods of densities fall below zero,
+    but not that far.
 
     ## How to confirm
-    - Look at predictions, or at the accuracy: it falls below that of guessing.
+    - Look at the predictions or the accuracy: it falls below chance.
     """
     curve = facts.signed_curve
     if isinstance(curve, str):
@@ -79,8 +79,8 @@ def unbounded_loss(
         if not descent.is_negated:
             confidence = Confidence.HINT if descent.growing is None else Confidence.LIKELY
         yield unbounded_loss.finding(
-            f"backward() is called on {descent.factor:.3g} times what the loss function returned:"
-            " training makes the predictions worse",
+            f"backward() is called on {descent.factor:.3g} times the return value of the loss"
+            " function: training makes the predictions worse",
             confidence=confidence,
             onset=series.first,
             evidence=(
@@ -93,16 +93,16 @@ def unbounded_loss(
         )
     elif descent.growing is not None:
         yield unbounded_loss.finding(
-            f"{course}: it has no floor, and {_WORDS[descent.growing]} grow with it",
+            f"{course}: it has no lower bound, and {_WORDS[descent.growing]} grow with it",
             confidence=Confidence.LIKELY,
             onset=descent.onset,
             evidence=(loss,),
-            fix="look for a term with the wrong sign: a loss must have a floor",
+            fix="look for a term with the wrong sign: a loss must have a lower bound",
         )
     elif descent.factor is not None:
         yield unbounded_loss.clear(
-            f"backward() is called on {descent.factor:.3g} times what the loss function returned;"
-            f" {course}"
+            f"backward() is called on {descent.factor:.3g} times the return value of the loss"
+            f" function; {course}"
         )
     else:
         yield unbounded_loss.clear(course)

@@ -1,4 +1,4 @@
-"""The source names a method without calling it."""
+"""The source references a method without calling it."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from holter.record.findings import Level, Severity, Verdict
 
 _MISTAKES = {
     "uncalled": Mistake(
-        "`{code}` names a method without calling it, which does nothing",
+        "`{code}` references a method without calling it, which has no effect",
         "add the parentheses: `{subject}()`",
     ),
     "uncalled condition": Mistake(
@@ -21,16 +21,16 @@ _MISTAKES = {
 
 @rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(), preview=True)
 def uncalled_methods(facts: Facts) -> Iterator[Verdict]:
-    """The source names a method without calling it.
+    """The source references a method without calling it.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports statements that consist of
-    the name of a method, such as `optimizer.step`, and modules that test `self.train`.
+    Reads the source of the script and of the modules next to it. It reports statements that consist
+    of the name of a method, such as `optimizer.step`, and modules that test `self.train`.
 
     ## Why it matters
-    A method that is not called does nothing: gradients are not cleared, weights are not updated, or
-    the model stays in train mode. A method is always true: the branch of `if self.train:` is taken
-    in evaluation as well.
+    Without the call, gradients are not cleared, weights are not updated, or the model stays in
+    train mode. A method object is always true: `if self.train:` also takes its branch in
+    evaluation.
 
     ## Example
     ```python
@@ -39,10 +39,10 @@ def uncalled_methods(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Add the parentheses. Test `self.training` to know the mode of a module.
+    Add the parentheses. Test `self.training` for the mode of a module.
 
     ## When it is wrong
-    The name is a property that works when it is read.
+    The name is a property with a side effect.
 
     ## How to confirm
     - Run `ruff check --select B018` on the script: it reports statements without an effect.

@@ -28,14 +28,14 @@ def uncleared_gradients(
     """Gradients of past steps are not cleared.
 
     ## What it does
-    Measures how many parameters still held the gradient of the optimizer's last step when it
-    stepped again, and reports when they do at nearly all steps, or when all parameters do at most
-    steps. Accumulation (several `backward()`, then one `step()` and `zero_grad()`) reads 0.
+    Measures how many parameters still held the gradient of the previous optimizer step when it
+    stepped again, and reports if some do at nearly all steps, or all do at most steps. Accumulation
+    (several `backward()`, then one `step()` and `zero_grad()`) reads 0.
 
     ## Why it matters
-    `backward()` adds to what is there. Without `zero_grad()` every step uses the sum of all
-    gradients so far, or, where it is called once per epoch, of those of the epoch: the steps point
-    in old directions and grow, and the loss swings or diverges.
+    `backward()` adds to `.grad`. Without `zero_grad()` every step uses the sum of all gradients so
+    far (or of the epoch, if it is called once per epoch): the updates follow outdated directions
+    and grow, and the loss oscillates or diverges.
 
     ## Example
     ```python
@@ -45,11 +45,11 @@ def uncleared_gradients(
 
     ## What to do
     Call `optimizer.zero_grad()` once per step, before `backward()` or right after
-    `optimizer.step()`. If only a part is carried over, the call reaches only some of the
-    parameters: clear those of every module that this optimizer holds.
+    `optimizer.step()`. If only some gradients are carried over, the call misses some parameters:
+    clear those of every module in this optimizer.
 
     ## When it is wrong
-    When a loop keeps gradients across steps by design, such as momentum kept by hand in `.grad`.
+    The loop keeps gradients across steps by design, such as manual momentum in `.grad`.
 
     ## How to confirm
     - Print `next(model.parameters()).grad` right before `backward()` in the second step: it should

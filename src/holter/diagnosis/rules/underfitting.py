@@ -42,13 +42,12 @@ def underfitting(
 
     ## What it does
     Compares loss and accuracy at the end with the best constant prediction. *Too early*: little was
-    learned and the loss is still falling about as fast as in the beginning. *Too small*: hardly
+    learned and the loss is still falling about as fast as at the beginning. *Too small*: hardly
     anything was learned, the loss is level, validation gives the same loss, and predictions vary.
 
     ## Why it matters
-    A falling loss needs more steps or a higher learning rate: more of the same helps. A level loss
-    with a validation loss as good needs another model or other inputs: more of the same does not
-    help.
+    A falling loss needs more steps or a higher learning rate. A plateau with an equally good
+    validation loss needs a different model or other inputs: more steps do not help.
 
     ## Example
     ```python
@@ -57,16 +56,17 @@ def underfitting(
     ```
 
     ## What to do
-    Falling: train longer, or raise the learning rate 3 times. Level: give the model more units or
-    layers, less dropout, weight decay and augmentation, and better inputs. If a much larger model
-    stays at the same level, the inputs hold no more information.
+    Falling: train longer, or multiply the learning rate by 3. Plateau: use more units or layers,
+    less dropout, weight decay and augmentation, or better inputs. If a much larger model stays at
+    the same level, the inputs contain no more information.
 
     ## When it is wrong
-    A run that was cut short on purpose. Targets that the inputs hardly determine. The best constant
-    prediction is known for cross entropies and squared errors only; other losses are not examined.
+    A run that was cut short on purpose. Targets that the inputs hardly determine. Only cross
+    entropies and squared errors are examined, because their best constant prediction is known.
 
     ## How to confirm
-    - Continue for as many steps again: a loss that falls by as much was stopped too early.
+    - Continue for as many steps again: if the loss falls by as much again, the run was stopped too
+      early.
     - Train a model of twice the width on a tenth of the data: if it fits that, the small one was
       too small.
     """
@@ -127,7 +127,7 @@ def _falling(curve: Curve, baseline: Baseline, progress: Learned, share: float) 
             Evidence(LOSS, curve.span, _falls(share), curve.owner),
             Evidence(baseline.signal, curve.span, str(progress), baseline.function),
         ),
-        fix="train longer, or raise the learning rate 3 times",
+        fix="train longer, or multiply the learning rate by 3",
     )
 
 
@@ -168,5 +168,5 @@ def _level(
             Evidence(VAL_LOSS, window, f"{held_out:.3g}", owner),
         ),
         fix="give the model more capacity and less regularisation; if that changes nothing, the"
-        " inputs hold no more information",
+        " inputs contain no more information",
     )

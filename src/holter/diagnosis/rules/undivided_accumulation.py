@@ -34,12 +34,12 @@ def undivided_accumulation(
 
     ## What it does
     Looks at runs in which every step takes two or more batches and as many calls of `backward()`.
-    If what `backward()` is called on is the mean loss of one batch, the sum was not divided. Losses
-    that are sums over samples are not judged: a sum of sums is right.
+    If `backward()` is called on the mean loss of one batch, the sum was not divided. Losses that
+    are sums over samples are not judged: a sum of sums is correct.
 
     ## Why it matters
-    The gradient is K times that of one large batch. With SGD the learning rate is K times what was
-    set; clipping acts K times as often; the logged loss depends on K.
+    The gradient is K times that of one large batch. With SGD the effective learning rate is K times
+    the configured one, clipping is more frequent, and the logged loss depends on K.
 
     ## Example
     ```python
@@ -52,7 +52,7 @@ def undivided_accumulation(
     losses by the number of targets of the whole step.
 
     ## When it is wrong
-    When the learning rate was chosen for the sum. Adam divides the factor out: there it is a hint,
+    The learning rate was chosen for the sum. Adam cancels the factor: the finding is then a hint,
     because only clipping, L2 weight decay and logs are affected.
 
     ## How to confirm

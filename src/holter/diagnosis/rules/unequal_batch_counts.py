@@ -12,13 +12,13 @@ from holter.record.signals import DATA_BATCHES
 
 @exception
 def joined(ranks: Ranks, measured: str) -> str | None:
-    """`Join` lets ranks that are done take part in the communication of the others."""
+    """With `Join`, finished ranks keep taking part in the communication."""
     return f"{measured}; the script uses Join" if ranks.are_joined else None
 
 
 @exception
 def cut_short(ranks: Ranks, measured: str) -> str | None:
-    """A loop that ends every epoch at the shortest loader takes equal numbers of steps."""
+    """The loop ends every epoch with the shortest loader, so all ranks take equally many steps."""
     steps = {rank.run.steps for rank in ranks.members}
     if len(steps) > 1 or any(rank.run.meta.status != "finished" for rank in ranks.members):
         return None
@@ -35,13 +35,14 @@ def unequal_batch_counts(facts: Facts) -> Iterator[Verdict]:
     """Ranks have different numbers of batches in an epoch.
 
     ## What it does
-    Compares the length of the training loader on all ranks that train one model. It reports
-    different lengths, unless the script uses `Join` or all ranks finish with equal step counts.
+    Compares the length of the training loader between ranks that train one model. It reports
+    different lengths, unless the script uses `Join` or all ranks finish with the same number of
+    steps.
 
     ## Why it matters
-    Every backward pass of a rank waits for the gradients of all others. A rank with more batches
-    waits for ever, or its surplus batch is averaged with the next epoch of the others. The job
-    hangs until the timeout of the process group, which is 10 to 30 minutes.
+    Every backward pass waits for the gradients of all other ranks. A rank with more batches waits
+    forever, or its extra batch is averaged with the next epoch of the others. The job hangs until
+    the process group times out, after 10 to 30 minutes.
 
     ## Example
     ```python
@@ -50,11 +51,11 @@ def unequal_batch_counts(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Use `DistributedSampler`, which gives all ranks the same number of samples, or end the epoch at
-    the smallest number of batches. Otherwise wrap the loop in `with Join([ddp_model]):`.
+    Use `DistributedSampler`, which gives all ranks the same number of samples, or end the epoch
+    after the smallest number of batches. Otherwise wrap the loop in `with Join([ddp_model]):`.
 
     ## When it is wrong
-    The script ends every epoch at the shortest loader, and the job was stopped before its end.
+    The script ends every epoch with the shortest loader, and the job was stopped early.
 
     ## How to confirm
     - Print `len(loader)` on every rank: they should be equal.
@@ -64,7 +65,7 @@ def unequal_batch_counts(facts: Facts) -> Iterator[Verdict]:
         yield unequal_batch_counts.not_examined(ranks)
         return
     if not ranks.is_wrapped:
-        yield unequal_batch_counts.not_examined("no wrapper of torch trains one model in all ranks")
+        yield unequal_batch_counts.not_examined("no torch wrapper trains one model on all ranks")
         return
     counts = {rank.number: _batches(rank) for rank in ranks.members}
     known = {number: count for number, count in counts.items() if count is not None}

@@ -30,13 +30,13 @@ def uneven_accumulation(
     """Accumulated batches have different numbers of targets but equal weight.
 
     ## What it does
-    Reads the experiment *accumulation*, which compares the gradient of one batch with those of its
+    Uses the experiment `accumulation`, which compares the gradient of one batch with those of its
     parts. If only the mean weighted by the number of targets matches, the loss is a mean over
     targets, and accumulating batches with different numbers of targets distorts the gradient.
 
     ## Why it matters
-    A batch with ten tokens has the same weight as one with a thousand, so each of the ten counts a
-    hundred times more. The training differs from the same settings with large batches.
+    A batch with ten tokens has the same weight as one with a thousand, so each of its tokens counts
+    a hundred times more. The result differs from training with one large batch.
 
     ## Example
     ```python
@@ -49,7 +49,7 @@ def uneven_accumulation(
     of the step.
 
     ## When it is wrong
-    When each batch, or each sequence, is meant to have equal weight.
+    Each batch, or each sequence, should have equal weight.
 
     ## How to confirm
     - Compare the gradient of one step with that of one batch that holds all of its samples.

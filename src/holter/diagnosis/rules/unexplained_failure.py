@@ -24,14 +24,14 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
 
     ## What it does
     Takes the outcome of the run: it learned nothing, diverged, broke, collapsed, learned only the
-    training data, or ended before it was as good as a constant prediction. If no finding is this
-    failure or explains it, the failure itself is reported, with an unknown cause. It is a hint
-    where the best constant prediction is unknown, or the loss was still falling towards it.
+    training data, or ended before it reached the level of a constant prediction. If no finding
+    explains this failure, the failure itself is reported, with an unknown cause. It is a hint where
+    the best constant prediction is unknown, or the loss was still falling towards it.
 
     ## Why it matters
-    The weights at the end are no better than those at the start, or than a constant prediction,
-    although nothing that holter measures is odd. The cause lies where holter does not look: in
-    what the labels mean, in the order of operations, in code outside the training step.
+    The final model is no better than the initial one, or than a constant prediction, although
+    everything holter measures looks normal. The cause is outside of that: the meaning of the
+    labels, the order of operations, code outside the training step.
 
     ## Example
     ```python
@@ -69,7 +69,7 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
             severity=Severity.WARNING,
             onset=outcome.steps[0],
             evidence=(outcome.evidence,),
-            fix="train for longer, or with a larger learning rate: `holter try lr-range` measures"
+            fix="train longer, or with a larger learning rate: `holter try lr-range` measures"
             " which rates work",
         )
     elif not outcome.bad:
@@ -81,8 +81,8 @@ def unexplained_failure(facts: Facts) -> Iterator[Verdict]:
             severity=None if outcome.sure else Severity.WARNING,
             onset=outcome.onset or outcome.steps[0],
             evidence=(outcome.evidence,),
-            fix="print a few inputs beside their targets; then train on one small batch, and with a"
-            " tenth of the learning rate",
+            fix="print a few inputs next to their targets; then train on one small batch, and with"
+            " a tenth of the learning rate",
         )
 
 

@@ -27,7 +27,7 @@ _ON_PARAMETERS = (OVERFIT_TRAINABLE, OVERFIT_HELD, OVERFIT_REACHED, OVERFIT_MOVE
 
 @exception
 def few_parameters(fitted: Fitted, trial: FitTrial | None) -> str | None:
-    """A model with few trainable values per target is too small to memorise its targets."""
+    """The model has too few trainable values per target to memorise the targets."""
     if fitted.fit.lost or not fitted.is_small:
         return None
     if trial is not None and not cause_of(fitted.run, fitted.plain, trial).lucky:
@@ -40,7 +40,7 @@ def few_parameters(fitted: Fitted, trial: FitTrial | None) -> str | None:
 
 @exception
 def random_step(fitted: Fitted, trial: FitTrial | None) -> str | None:
-    """Noise that the step draws (augmentation, sampling) keeps the loss up, by design."""
+    """Random noise in the step (augmentation, sampling) keeps the loss high by design."""
     return _fits_with(fitted, trial, TrialKind.SAME_RANDOM_NUMBERS)
 
 
@@ -65,21 +65,23 @@ def _fits_with(fitted: Fitted, trial: FitTrial | None, kind: TrialKind) -> str |
 def unfittable_batch(
     facts: Facts,
     *,
-    min_learned: Annotated[float, "share of the way that a deliberate setting may leave"] = 0.5,
+    min_learned: Annotated[
+        float, "share of the way up to which a deliberate setting is tolerated"
+    ] = 0.5,
     max_stuck: Annotated[float, "share of the way of a model that learns nothing"] = 0.1,
     far: Annotated[float, "steps still needed at the last pace that are too many"] = FAR,
 ) -> Iterator[Verdict]:
     """The model cannot memorise a few samples.
 
     ## What it does
-    Reads `holter try overfit-batch`, a training on a few samples alone, and reports when its loss
-    stops before 90 % of the way from the best constant prediction to the lowest loss that the
-    targets allow. The first change that makes the samples fit names the cause: each is tried alone,
-    from the same weights.
+    Uses `holter try overfit-batch`, a training on only a few samples, and reports if its loss
+    stalls before 90 % of the way from the best constant prediction to the lowest possible loss. If
+    that fails, single changes are tried from the same weights; the first one with which the model
+    fits names the cause.
 
     ## Why it matters
-    Memorising a handful of samples is the least that a model can do. If it cannot, more data and
-    more epochs change nothing: the error is in the model, the loss, the loop or a setting.
+    Any working model can memorise a handful of samples. If it cannot, more data and more epochs do
+    not help: the error is in the model, the loss, the loop or a setting.
 
     ## Example
     ```python
@@ -88,15 +90,15 @@ def unfittable_batch(
     ```
 
     ## What to do
-    Fix what the finding names and try again. If no change makes the samples fit, take the model
-    apart: fit one layer, then two.
+    Fix the named cause and try again. If no change helps, build the model up step by step: fit one
+    layer, then two.
 
     ## When it is wrong
-    A loss that cannot come near its floor (a bottleneck, embeddings of unit length), or a plateau
-    longer than the trial. Losses below 0 whose floor is unknown are not judged.
+    A loss that cannot reach its minimum (a bottleneck, unit-length embeddings), or a plateau longer
+    than the trial. Losses below 0 whose floor is unknown are not judged.
 
     ## How to confirm
-    - Repeat it with more steps, or other samples: `holter try overfit-batch --option steps=2000`.
+    - Repeat it with more steps or other samples: `holter try overfit-batch --option steps=2000`.
     - Make the change that the finding names in the training itself, and compare 100 steps.
     """
     trials = fit_trials(facts.run)
@@ -154,14 +156,14 @@ def _unexplained(fitted: Fitted, min_learned: float, max_stuck: float) -> Verdic
             fitted,
             f"the loss is not finite after {fit.steps} steps, nor in {len(lost)} of"
             f" {len(fitted.others)} trials with a change",
-            "find the operation that gives NaN first: a logarithm, a root or a division",
+            "find the operation that produces NaN first: a logarithm, a root or a division",
             Confidence.LIKELY if lost else Confidence.HINT,
             *lost[:1],
         )
     if fitted.alike and fitted.share < max_stuck:
         return _finding(
             fitted,
-            "all samples get the same prediction whatever their inputs are",
+            "all samples get the same prediction regardless of their inputs",
             "follow two inputs through the model to the layer where they become equal",
             Confidence.LIKELY,
         )
@@ -178,7 +180,7 @@ def _unexplained(fitted: Fitted, min_learned: float, max_stuck: float) -> Verdic
     return _finding(
         fitted,
         tried,
-        "take the model apart: fit the last layer alone, then add layers",
+        "build the model up step by step: fit the last layer alone, then add layers",
         Confidence.HINT,
     )
 

@@ -22,13 +22,13 @@ def uniform_noise(facts: Facts) -> Iterator[Verdict]:
     """The source uses uniform noise in place of normal noise.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports a sum of a mean and a
-    standard deviation times noise from `torch.rand` or `torch.rand_like`.
+    Reads the source of the script and of the modules next to it. It reports a mean plus a standard
+    deviation times noise from `torch.rand` or `torch.rand_like`.
 
     ## Why it matters
-    `rand` is uniform in [0, 1); the formula needs `randn`. A decoder is trained on latent values
-    on one side of the mean and gets others when samples are drawn, a policy explores in one
-    direction only, and a KL term or log-probability does not belong to the noise.
+    `rand` is uniform in [0, 1); the formula needs `randn`. A decoder is trained only on latent
+    values above the mean but samples from all of them, a policy explores in one direction only, and
+    a KL term or log-probability does not match the noise.
 
     ## Example
     ```python
@@ -40,8 +40,8 @@ def uniform_noise(facts: Facts) -> Iterator[Verdict]:
     Use `torch.randn_like(std)`, or `torch.distributions.Normal(mu, std).rsample()`.
 
     ## When it is wrong
-    The distribution is uniform on purpose, and the names of its bounds are those of a mean and a
-    standard deviation.
+    The distribution is uniform on purpose, and its bounds are named like a mean and a standard
+    deviation.
 
     ## How to confirm
     - Draw 10,000 samples and compare their mean and standard deviation with `mu` and `std`.

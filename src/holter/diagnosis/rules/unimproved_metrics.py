@@ -1,4 +1,4 @@
-"""The loss falls, and the metrics that the script shows do not improve."""
+"""The loss falls, but the metrics that the script prints or logs do not improve."""
 
 from collections.abc import Iterator
 from math import inf
@@ -28,8 +28,8 @@ _COIN = (0.4, 0.6)  # shares of what is right that a random order or a coin gets
 _HALF_MORE = 0.5  # gain of a metric, as a share of its first value, that is an improvement
 _FALLS = (Meaning.REWARD, Meaning.SHARE, Meaning.ABOVE_HALF)
 _FIX = (
-    "compute the metric on a training batch from the tensors that the loss is given, and check the"
-    " signs and the order of arguments in the loss"
+    "compute the metric on a training batch from the tensors passed to the loss, and check the"
+    " signs and the argument order of the loss"
 )
 _DIVERGED = (OutcomeState.DIVERGED, OutcomeState.BROKE)
 _SEEMS_WELL = (
@@ -63,21 +63,21 @@ def unimproved_metrics(
     min_drop: Annotated[float, "fall of rewards that is worse, likewise"] = 1.5,
     max_worse: Annotated[float, "share of what is right that is far below a coin's"] = 0.25,
 ) -> Iterator[Verdict]:
-    """The loss falls, and the metrics that the script shows do not improve.
+    """The loss falls, but the metrics that the script prints or logs do not improve.
 
     ## What it does
     Reads the numbers that the script prints after words such as `acc`, `recall`, `R2` or `auc`, or
-    passes to `log()`. It reports a metric that ends where a constant prediction or a random order
-    is by definition (R² at 0, AUC at 0.5) or by the script's own figure (`naive`, `majority`),
-    rewards that do not rise or fall below those of the untrained model, and metrics of which none
-    improves (or none of held-out data), and one is low, falls or never changes, while the training
-    loss falls or tells nothing.
+    passes to `log()`. It reports a metric that ends at the level of a constant prediction or random
+    order, by definition (R² at 0, AUC at 0.5) or by the script's own baseline (`naive`,
+    `majority`), rewards that do not rise or fall below those of the untrained model, and a set of
+    metrics (or of held-out metrics) none of which improves while one is low, falls or never changes
+    and the training loss falls or is uninformative.
 
     ## Why it matters
-    The loss is not what is wanted, but the metric is. A loss that falls without it is computed from
-    other outputs or targets than the metric, has a wrong sign or a wrong order of arguments, or is
-    lowered by something other than the task. A metric below that of the untrained model has two
-    common causes: the loss has a wrong sign, or updates that are too large have ruined the weights.
+    The metric is the goal, not the loss. A loss that falls without it is computed from different
+    outputs or targets, has a wrong sign or argument order, or falls through something other than
+    the task. A metric below that of the untrained model has two common causes: the loss has a wrong
+    sign, or updates that are too large have ruined the weights.
 
     ## Example
     ```python
@@ -86,7 +86,7 @@ def unimproved_metrics(
     ```
 
     ## What to do
-    Compute the metric on a training batch, from the very tensors that the loss is given. If it is
+    Compute the metric on a training batch, from exactly the tensors passed to the loss. If it is
     bad there, the loss is wrong: check its signs and the order of its arguments. If it is good, the
     evaluation differs: its mode, its inputs, the weights that it uses.
 
@@ -96,7 +96,7 @@ def unimproved_metrics(
     run, as in a curriculum or against a learning opponent.
 
     ## How to confirm
-    - Evaluate on the training data: a working setup gets good there first.
+    - Evaluate on the training data: a working setup improves there first.
     - Run `holter doctor train.py`.
     """
     metrics = [
@@ -108,7 +108,9 @@ def unimproved_metrics(
     beaten = [each for each in beaten
               if len(each.metric.values) >= min_values or each.metric.is_held_out]  # fmt: skip
     if not metrics and not beaten:
-        yield unimproved_metrics.not_examined("the script shows no metric under a known name")
+        yield unimproved_metrics.not_examined(
+            "the script prints or logs no metric under a known name"
+        )
         return
     outcome = facts.run_outcome
     worse = _worsened(metrics, facts, min_rewards, min_drop, max_worse)
@@ -118,7 +120,7 @@ def unimproved_metrics(
             worse,
             " and never rises above its first values, while the loss does not diverge",
             fix="train with a hundredth of the learning rate first, because updates that are too"
-            " large ruin a model whatever its loss; then check the sign of the loss and the order"
+            " large ruin a model with any loss; then check the sign of the loss and the order"
             " of its arguments",
         )
         return
@@ -126,7 +128,7 @@ def unimproved_metrics(
         yield unimproved_metrics.not_examined(
             f"{facts.run.steps} of the {min_steps} steps needed"
             if facts.run.steps < min_steps
-            else f"the loss tells already: {outcome.says}"
+            else f"the loss already shows the failure: {outcome.says}"
         )
         return
     if beaten:
@@ -163,7 +165,7 @@ def unimproved_metrics(
         and outcome.state is OutcomeState.UNKNOWN
         and len(stuck.values) >= min_rewards
     ):
-        yield _finding(facts, stuck, ": it does not improve, and the loss tells nothing")
+        yield _finding(facts, stuck, ": it does not improve, and the loss is uninformative")
     elif (
         stuck is not None
         and stuck.meaning is Meaning.SHARE

@@ -1,4 +1,4 @@
-"""A checkpoint was loaded, and none or few of its names are in the model."""
+"""A checkpoint was loaded, but few or none of its names exist in the model."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -16,19 +16,19 @@ def unmatched_checkpoint(
     facts: Facts,
     *,
     min_missing: Annotated[float, "share of the module's names: fewer may be a new head"] = 0.1,
-    min_renamed: Annotated[float, "share of the missing names that the state has otherwise"] = 0.5,
+    min_renamed: Annotated[float, "share of the missing names that exist under another name"] = 0.5,
 ) -> Iterator[Verdict]:
-    """A checkpoint was loaded, and none or few of its names are in the model.
+    """A checkpoint was loaded, but few or none of its names exist in the model.
 
     ## What it does
-    Reads what `load_state_dict` reports for each module, as it was loaded last. It reports a state
-    of which the module has no name at all, and one that has the missing names with another prefix,
-    such as `module.`, or without the part that a wrapper adds, `fc.weight` for `fc.base.weight`:
-    these weights were left as they were initialised.
+    Reads the result of the last `load_state_dict` of each module. It reports a state dict that
+    shares no name with the module, and one that has the missing names with a different prefix, such
+    as `module.`, or without the part that a wrapper adds, such as `fc.weight` for `fc.base.weight`:
+    these weights keep their initial values.
 
     ## Why it matters
-    With `strict=False` nothing else says so. A teacher, a backbone or a model to be fine-tuned
-    keeps its random weights: the training imitates noise, or starts from scratch.
+    With `strict=False` there is no error. A teacher, a backbone or a model for fine-tuning keeps
+    its random weights: the student imitates noise, or training starts from scratch.
 
     ## Example
     ```python
@@ -37,13 +37,13 @@ def unmatched_checkpoint(
     ```
 
     ## What to do
-    Rename the entries of the state so that they fit, and load with `strict=True`. Load before
-    layers are wrapped, by adapters for example. Where a head is
-    meant to be new, compare `missing_keys` and `unexpected_keys` with its names.
+    Rename the keys of the state dict to match, and load with `strict=True`. Load before layers are
+    wrapped, for example by adapters. If a head is meant to be new, compare `missing_keys` and
+    `unexpected_keys` with its names.
 
     ## When it is wrong
-    The weights that were not found are loaded in another way afterwards, or belong to a part that
-    is meant to start from scratch although the checkpoint has one of that name.
+    The missing weights are loaded in another way afterwards, or belong to a part that should start
+    from scratch although the checkpoint has one of that name.
 
     ## How to confirm
     - Print what `load_state_dict` returns.
@@ -82,12 +82,12 @@ def _finding(event: Event[StateLoaded], fits: str, confidence: Confidence) -> Ve
     if loaded.found + loaded.unexpected:
         symptom = f"{model} has {fits} that it was given{where}{example}"
     else:
-        symptom = f"the state that {model} was given is empty{where}: no name passed its filter"
+        symptom = f"the state dict loaded into {model} is empty{where}: no name passed its filter"
     return unmatched_checkpoint.finding(
         f"{symptom}; {loaded.missing} of its weights and buffers keep their initial values",
         confidence=confidence,
         onset=event.step,
         evidence=(Evidence(LOSS, (event.step, event.step), "trained with these weights"),),
-        fix="load before layers are wrapped, or rename the entries so that they fit, with"
+        fix="load before layers are wrapped, or rename the keys to match, with"
         ' `strict=True`: `{k.removeprefix("module."): v for k, v in state.items()}`',
     )

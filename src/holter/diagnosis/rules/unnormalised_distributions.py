@@ -1,4 +1,4 @@
-"""A loss between distributions is not given distributions."""
+"""A loss between distributions receives unnormalised values."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -30,16 +30,16 @@ def unnormalised_distributions(
     min_steps: Annotated[int, "sampled steps needed"] = 3,
     tolerance: Annotated[float, "deviation of a sum of shares from 1, or of its log from 0"] = 0.1,
 ) -> Iterator[Verdict]:
-    """A loss between distributions is not given distributions.
+    """A loss between distributions receives unnormalised values.
 
     ## What it does
-    Reads what `F.kl_div` and `F.ctc_loss` are given. It reports a first argument whose exponentials
-    add up to 1 over no axis, and targets of `kl_div` that are below 0 or do not add up to 1.
+    Checks the inputs of `F.kl_div` and `F.ctc_loss`. It reports a first argument whose exponentials
+    do not sum to 1 over any axis, and targets of `kl_div` that are below 0 or do not sum to 1.
 
     ## Why it matters
-    These losses expect logarithms of probabilities first, and `kl_div` probabilities as targets.
-    They do not check it: given logits or probabilities they return a number that falls without
-    meaning, often below 0, and training looks like progress.
+    These losses expect log-probabilities as the first argument, and `kl_div` probabilities as
+    targets, but do not check it: for logits or probabilities they return a meaningless value, often
+    below 0, that falls as if training made progress.
 
     ## Example
     ```python
@@ -52,8 +52,8 @@ def unnormalised_distributions(
     `log_softmax(y, dim)` with `log_target=True`.
 
     ## When it is wrong
-    Measures that are not normalised on purpose, as in a generalised Kullback-Leibler divergence, or
-    that belong to units of which each is a distribution of its own; these give a hint.
+    Measures that are deliberately unnormalised, as in a generalised Kullback-Leibler divergence, or
+    independent distributions per unit; these give a hint.
 
     ## How to confirm
     - Print `x.exp().sum(dim)` of the first argument: it should be 1.
@@ -72,7 +72,7 @@ def unnormalised_distributions(
             )
         else:
             yield unnormalised_distributions.clear(
-                f"{function} is given log-probabilities on {steps} sampled steps"
+                f"{function} receives log-probabilities on {steps} sampled steps"
             )
 
 
@@ -96,8 +96,8 @@ def _first(facts: Facts, function: str, tolerance: float, min_steps: int) -> Ite
         confidence = Confidence.LIKELY
     given = "probabilities" if is_share else "numbers such as logits"
     yield unnormalised_distributions.finding(
-        f"{function} is given {given} instead of log-probabilities: the log of the sum of their"
-        f" exponentials is {log:.3g} instead of 0 on {len(apart)} of {len(logs)} sampled steps",
+        f"{function} receives {given} instead of log-probabilities: their log-sum-exp is {log:.3g}"
+        f" instead of 0 on {len(apart)} of {len(logs)} sampled steps",
         confidence=confidence,
         onset=_onset(facts, DISTRIBUTION_LOG_NORMALISER, function),
         evidence=(_evidence(facts, DISTRIBUTION_LOG_NORMALISER, function, f"median {log:.3g}"),),
@@ -119,8 +119,8 @@ def _target(facts: Facts, function: str, tolerance: float, min_steps: int) -> It
     if are_logs:
         fix += ", or `log_target=True` with log-probabilities"
     yield unnormalised_distributions.finding(
-        f"targets of {function} are not probabilities: the smallest is {low:.3g}, and they add up"
-        f" to {total:.3g}",
+        f"targets of {function} are not probabilities: the smallest is {low:.3g}, and they sum to"
+        f" {total:.3g}",
         confidence=Confidence.CERTAIN if are_logs else Confidence.HINT,
         onset=_onset(facts, DISTRIBUTION_TARGET_SUM, function),
         evidence=(

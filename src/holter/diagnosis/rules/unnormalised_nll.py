@@ -1,4 +1,4 @@
-"""The negative log-likelihood is not given log-probabilities."""
+"""The negative log-likelihood does not receive log-probabilities."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -25,12 +25,12 @@ from holter.record.signals import (
 
 @exception
 def densities(function: str, normaliser: Values) -> str | None:
-    """Log-densities of the inputs add up to less than 1 over the classes, and have a maximum."""
+    """Log-densities of the inputs sum to less than 1 over the classes and are bounded."""
     if np.median(normaliser) > 0:
         return None
     return (
-        f"exponentials of what {function} is given add up to less than 1 over the classes (median"
-        f" log sum {np.median(normaliser):.3g}), as those of log-densities of the inputs do"
+        f"exponentials of the input of {function} sum to less than 1 over the classes (median"
+        f" log-sum-exp {np.median(normaliser):.3g}), like log-densities of the inputs"
     )
 
 
@@ -49,17 +49,17 @@ def unnormalised_nll(
     some_samples: Annotated[float, "share of samples that is one of several heads"] = 0.2,
     far: Annotated[float, "fall below zero, in units of the loss of a uniform guess"] = 3.0,
 ) -> Iterator[Verdict]:
-    """The negative log-likelihood is not given log-probabilities.
+    """The negative log-likelihood does not receive log-probabilities.
 
     ## What it does
-    Reads what `F.nll_loss` (`nn.NLLLoss`) is given, and reports exponentials that do not add up to
-    1 over the classes. It is certain for probabilities, likely for a softmax over the samples and
-    for logits whose loss falls without end, and a hint for other logits or some of several heads.
+    Checks the input of `F.nll_loss` (`nn.NLLLoss`), and reports exponentials that do not sum to 1
+    over the classes. It is certain for probabilities, likely for a softmax over the samples and for
+    logits whose loss falls without bound, and a hint for other logits or some of several heads.
 
     ## Why it matters
-    This loss only picks the number of the right class and changes its sign. Given probabilities it
-    runs from -1 to 0 with the wrong gradients; given logits it falls without end, because the other
-    classes are not lowered.
+    This loss only negates the value of the target class. For probabilities it ranges from -1 to 0
+    with the wrong gradients; for logits it falls without bound, because the other classes are not
+    pushed down.
 
     ## Example
     ```python
@@ -72,8 +72,8 @@ def unnormalised_nll(
     `nn.CrossEntropyLoss`.
 
     ## When it is wrong
-    Log-likelihoods that are multiplied by rewards, or normalised over something other than the
-    classes with a sum above 1.
+    Log-likelihoods multiplied by rewards, or deliberately normalised over something other than the
+    classes.
 
     ## How to confirm
     - Print `output.exp().sum(1)` before the loss: it must be 1 for every sample.
@@ -87,8 +87,8 @@ def unnormalised_nll(
         most, excess = float(share.values.max()), float(np.median(normaliser))
         if most >= all_samples or abs(excess) < tolerance:
             yield unnormalised_nll.clear(
-                f"{name} is given log-probabilities for {percent(most)} of the samples; the log"
-                f" of their sum is {excess:.2g}"
+                f"{name} receives log-probabilities for {percent(most)} of the samples; their"
+                f" log-sum-exp is {excess:.2g}"
             )
             continue
         if len(share) < min_steps:
@@ -101,8 +101,9 @@ def unnormalised_nll(
         excuse = None if over_samples else unnormalised_nll.excused(function, normaliser)
         if over_samples:
             yield unnormalised_nll.finding(
-                f"{name} is given logarithms that add up to 1 over the samples instead of the"
-                f" classes: the log of their sum over the classes began at {normaliser[0]:.3g}",
+                f"{name} receives log-probabilities that are normalised over the samples instead"
+                " of the classes: their log-sum-exp over the classes started at"
+                f" {normaliser[0]:.3g}",
                 confidence=Confidence.LIKELY,
                 onset=share.first,
                 evidence=(
@@ -125,8 +126,8 @@ def unnormalised_nll(
             elif most <= some_samples and _fell_without_end(facts, function, far):
                 confidence = Confidence.LIKELY
             yield unnormalised_nll.finding(
-                f"{name} is given {given} instead of log-probabilities: the log of the sum of"
-                f" their exponentials is {excess:.3g} instead of 0",
+                f"{name} receives {given} instead of log-probabilities: their log-sum-exp is"
+                f" {excess:.3g} instead of 0",
                 confidence=confidence,
                 onset=share.first,
                 evidence=(

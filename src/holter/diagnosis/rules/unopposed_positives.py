@@ -1,4 +1,4 @@
-"""The source computes a binary loss on the positive elements alone."""
+"""The source computes a binary loss on positive elements only."""
 
 from collections.abc import Iterator
 
@@ -10,26 +10,26 @@ from holter.record.signals import LOSS
 
 _MISTAKES = {
     "positives alone": Mistake(
-        "`{code}` selects the elements whose target in `{subject}` is 1: nothing asks for a 0, so"
-        " that predicting 1 everywhere is perfect",
-        "compute this loss on all elements; mask only terms that have no target elsewhere, such as"
-        " that of the box",
+        "`{code}` selects only the elements whose target in `{subject}` is 1: predicting 1"
+        " everywhere is optimal",
+        "compute this loss on all elements; mask only terms without targets elsewhere, such as box"
+        " regression",
     ),
 }
 
 
 @rule(severity=Severity.WARNING, level=Level.ARCHITECTURE, needs=(LOSS,), preview=True)
 def unopposed_positives(facts: Facts) -> Iterator[Verdict]:
-    """The source computes a binary loss on the positive elements alone.
+    """The source computes a binary loss on positive elements only.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports a binary cross entropy whose
-    input and target are both selected by where this target is positive, if no other loss in the
-    function is given the same input.
+    Reads the source of the script and of the modules next to it. It reports a binary cross entropy
+    whose input and target are both restricted to positive targets, if no other loss in the function
+    uses the same input.
 
     ## Why it matters
-    All targets of such a loss are 1. The loss falls to 0 by predicting 1 everywhere: a detector
-    finds an object in every cell, and its precision is that of chance.
+    All targets of such a loss are 1. Predicting 1 everywhere minimises it: a detector finds an
+    object in every cell, with chance-level precision.
 
     ## Example
     ```python
@@ -38,7 +38,7 @@ def unopposed_positives(facts: Facts) -> Iterator[Verdict]:
     ```
 
     ## What to do
-    Compute the loss of presence on all elements, with `pos_weight` if positives are rare.
+    Compute the objectness loss on all elements, with `pos_weight` if positives are rare.
 
     ## When it is wrong
     Another function computes the loss of the negative elements.

@@ -45,13 +45,13 @@ def unreached_parameters(
 
     ## What it does
     Looks for trainable parameters in an optimizer whose `.grad` was None at every step while others
-    had gradients, or while the graph of the loss ended at other tensors. It is an error if that
-    holds for all parameters of an optimizer, and only information for a small share of them or for
+    had gradients, or while the graph of the loss ended at other tensors. It is an error if this is
+    true of all parameters of an optimizer, and only information for a small share of them or for
     modules that were never called.
 
     ## Why it matters
-    The graph is cut between these parameters and the loss. They keep their initial values, and
-    what lies behind the cut has to learn from random features.
+    The graph is cut between these parameters and the loss. They keep their initial values, and the
+    layers after the cut have to learn from random features.
 
     ## Example
     ```python
@@ -60,21 +60,21 @@ def unreached_parameters(
     ```
 
     ## What to do
-    Look between the module named and the loss for `.detach()`, `.data`, `.item()`, `.numpy()`,
+    Look between the named module and the loss for `.detach()`, `.data`, `.item()`, `.numpy()`,
     `torch.tensor(...)` of a tensor, `torch.no_grad()` or an `argmax`. `requires_grad_()` on a
     result does not repair the cut: it only silences the error of `backward()`. If the module is
-    not used at all, remove it or freeze it.
+    unused, remove or freeze it.
 
     ## When it is wrong
-    For modules that are not used yet: a rarely chosen expert or task head, or an encoder that
-    runs under `no_grad` in a first phase on purpose. Freeze it until then with
+    Modules that are not used yet: a rarely selected expert or task head, or an encoder that
+    intentionally runs under `no_grad` in a first phase. Freeze it until then with
     `requires_grad_(False)`.
 
     ## How to confirm
     - After one `loss.backward()`, print the names in `model.named_parameters()` whose `.grad` is
       None.
-    - Print `requires_grad` from the output of the module named towards the loss: the cut is where
-      it becomes False.
+    - Print `requires_grad` of each result from the named module to the loss: the cut is where it
+      becomes False.
     """
     # parameters-outside-model reports what is in no model.
     groups = by_optimizer(p for p in facts.parameters if p.trainable and p.in_model)

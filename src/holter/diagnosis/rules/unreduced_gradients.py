@@ -1,4 +1,4 @@
-"""Ranks update their weights with gradients that are not averaged."""
+"""Gradients are not averaged over ranks."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -24,15 +24,14 @@ def unreduced_gradients(
     *,
     tolerance: Annotated[float, "relative difference of gradient norms that are equal"] = 1e-3,
 ) -> Iterator[Verdict]:
-    """Ranks update their weights with gradients that are not averaged.
+    """Gradients are not averaged over ranks.
 
     ## What it does
-    Compares the gradient norms of all ranks at steps at which their parameters are equal. Averaged
-    gradients are equal on all ranks. It also reports processes of one launch that never form a
-    process group.
+    Compares the gradient norms of all ranks at steps with equal parameters. Averaged gradients are
+    equal on all ranks. It also reports processes of one launch that never form a process group.
 
     ## Why it matters
-    Without averaging, every process trains a model of its own on a part of the data. Nothing fails,
+    Without averaging, every process trains its own model on a part of the data. There is no error,
     and the checkpoint of rank 0 has seen only the data of rank 0.
 
     ## Example
@@ -43,11 +42,11 @@ def unreduced_gradients(
 
     ## What to do
     Wrap the model in `DistributedDataParallel`, and call the wrapper instead of `.module` in
-    training. With `no_sync()`, leave the last micro-batch outside of it.
+    training. With `no_sync()`, run the last micro-batch outside of it.
 
     ## When it is wrong
-    Processes of one launch that are meant to train separately, for example one for each seed, or
-    that average their parameters very rarely. Without a wrapper of torch it is a warning.
+    Processes of one launch that train separately on purpose, for example one per seed, or that
+    average their parameters very rarely. Without a torch wrapper it is a warning.
 
     ## How to confirm
     - Print the norm of one gradient after `backward()` on every rank: they should be equal.
@@ -102,8 +101,8 @@ def _finding(ranks: Ranks, split: Split, owner: str, norms: Together, place: int
                 owner,
             ),
         ),
-        fix="call the wrapper in training, not `.module`, and leave `no_sync()` for the last"
-        " micro-batch"
+        fix="call the wrapper in training, not `.module`, and run the last micro-batch outside"
+        " `no_sync()`"
         if wrapper
         else _WRAP,
     )
@@ -122,7 +121,7 @@ def _without_group(facts: Facts, ranks: Ranks) -> Iterator[Verdict]:
     owner = next(iter(facts.run[GRAD_TOTAL_NORM]))
     yield unreduced_gradients.finding(
         f"{launched} processes were launched, but the script never calls init_process_group: each"
-        " trains a model of its own",
+        " process trains its own model",
         confidence=Confidence.HINT,
         severity=Severity.WARNING,
         onset=0,

@@ -1,4 +1,4 @@
-"""The source holds layers or parameters where the model does not register them."""
+"""The source stores layers or parameters without registering them in the model."""
 
 from collections.abc import Iterator
 
@@ -9,21 +9,21 @@ from holter.record.findings import Confidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, TIME_DEVICE_BACKWARD
 
 _MOVED = Mistake(
-    "`{code}` stores a tensor computed from a parameter: `{subject}` is a plain tensor, and"
-    " `model.parameters()` does not return it",
+    "`{code}` stores a tensor computed from a parameter: `{subject}` is a plain tensor that"
+    " `model.parameters()` does not return",
     "convert the tensor first, and move the whole model:"
     " `self.{subject} = nn.Parameter(tensor); model.to(device)`",
 )
 _MISTAKES = {
     "unregistered": Mistake(
-        "`{code}` keeps layers in a plain container: `{subject}` is not part of the model, and"
+        "`{code}` keeps layers in a plain container: `{subject}` is not registered, and"
         " `model.parameters()` does not return its weights",
         "register the layers: `self.{subject} = nn.ModuleList([...])`, or `nn.ModuleDict({{...}})`",
     ),
     "moved parameter": _MOVED,
     "layer in forward": Mistake(
-        "`{code}` creates `{subject}` in every forward pass: its weights are new each time, and no"
-        " optimizer has them",
+        "`{code}` creates `{subject}` in every forward pass: its weights are random each time, and"
+        " no optimizer holds them",
         "create the layer in `__init__`, and call it in `forward`",
     ),
     "dropout in forward": Mistake(
@@ -41,16 +41,16 @@ _MISTAKES = {
 
 @rule(severity=Severity.WARNING, level=Level.ARCHITECTURE, needs=(LOSS,), preview=True)
 def unregistered_layers(facts: Facts) -> Iterator[Verdict]:
-    """The source holds layers or parameters where the model does not register them.
+    """The source stores layers or parameters without registering them in the model.
 
     ## What it does
-    Reads the source of the script and of modules beside it. It reports modules that keep layers in
-    a list, tuple or dictionary, parameters that are reshaped, or moved to a GPU, after they were
-    created, and layers that are created in `forward`.
+    Reads the source of the script and of the modules next to it. It reports modules that keep
+    layers in a list, tuple or dictionary, parameters that are reshaped, or moved to a GPU, after
+    they were created, and layers that are created in `forward`.
 
     ## Why it matters
     `model.parameters()`, `model.to()`, `model.eval()` and `model.state_dict()` do not see these
-    weights. They stay at their initial values and are missing in checkpoints.
+    weights. They keep their initial values and are missing from checkpoints.
 
     ## Example
     ```python
@@ -63,7 +63,7 @@ def unregistered_layers(facts: Facts) -> Iterator[Verdict]:
     model with `model.to(device)`.
 
     ## When it is wrong
-    The weights are hidden from the model on purpose, such as those of a frozen teacher.
+    The weights are unregistered on purpose, such as those of a frozen teacher.
 
     ## How to confirm
     - Print `[name for name, _ in model.named_parameters()]`: the layers are missing.

@@ -32,9 +32,9 @@ def unrelated_labels(
     """True labels are no easier to learn than shuffled ones.
 
     ## What it does
-    Reads the experiment label-control: trainings from the same start, with true labels and with
-    labels shuffled within each batch. It reports when neither the held-out loss nor the training
-    loss differs by more than noise, although the model can memorise one batch.
+    Uses the experiment `label-control`: trainings from the same initial weights, with true labels
+    and with labels shuffled within each batch. It reports if neither the held-out loss nor the
+    training loss differs by more than noise, although the model can memorise one batch.
 
     ## Why it matters
     If labels do not belong to their inputs, a large model still memorises them: training looks
@@ -47,15 +47,15 @@ def unrelated_labels(
     ```
 
     ## What to do
-    Look at ten samples with their labels. Files sorted in two different ways, a shuffle that moves
-    inputs but not labels, an index that is off by one and a join on the wrong key look like this.
+    Look at ten samples with their labels. Typical causes: files sorted in two different ways, a
+    shuffle that moves inputs but not labels, an index that is off by one, a join on the wrong key.
 
     ## When it is wrong
     Tasks that need far more data or steps before anything generalises, such as parity, modular
     arithmetic or markets. Labels that are mostly noise.
 
     ## How to confirm
-    - Print ten samples, as the loader delivers them, beside their labels.
+    - Print ten samples, as the loader delivers them, next to their labels.
     - Train a linear model on more data: is it better than the best constant prediction?
     """
     held = LabelTrials(facts.run, LABEL_HELD_OUT)
@@ -98,6 +98,6 @@ def unrelated_labels(
                 )
                 for trial, series in facts.run[LABEL_HELD_OUT].items()
             ),
-            fix="print ten samples beside their labels, and check that each label belongs to its"
+            fix="print ten samples next to their labels, and check that each label belongs to its"
             " input",
         )

@@ -1,4 +1,4 @@
-"""The training keeps a state that no `state_dict()` holds."""
+"""The training has state that no `state_dict()` contains."""
 
 import math
 from collections.abc import Iterator
@@ -26,16 +26,16 @@ def unsaved_state(
     *,
     times: Annotated[float, "deviation, in multiples of that of a plain repetition"] = 10.0,
 ) -> Iterator[Verdict]:
-    """The training keeps a state that no `state_dict()` holds.
+    """The training has state that no `state_dict()` contains.
 
     ## What it does
     `holter try resume` saves the `state_dict()` of model, optimizer, scheduler, loss scaler and
-    averaged weights with the random state, loads all of it into a restarted training, and takes the
-    same steps as the uninterrupted one. Reports when they deviate although nothing was left out.
+    averaged weights and the random state, loads all of it into a restarted training, and takes the
+    same steps as the uninterrupted one. Reports if they deviate although everything was restored.
 
     ## Why it matters
-    A resumed training is not the one that was interrupted, however complete the checkpoint looks:
-    running statistics, counters or caches in plain attributes start again.
+    A resumed training differs from the interrupted one even with a complete checkpoint: running
+    statistics, counters or caches in plain attributes are reset.
 
     ## Example
     ```python
@@ -44,11 +44,11 @@ def unsaved_state(
     ```
 
     ## What to do
-    Register tensors with `register_buffer`, and return other values from `get_extra_state`. For an
-    optimizer or scheduler of your own, return them from `state_dict()`.
+    Register tensors with `register_buffer`, and return other values from `get_extra_state`. In a
+    custom optimizer or scheduler, return them from `state_dict()`.
 
     ## When it is wrong
-    The state is rebuilt by the script when it resumes, from a file of its own or from the data.
+    On resuming, the script rebuilds the state from a separate file or from the data.
 
     ## How to confirm
     - Compare the named attributes after loading a checkpoint with those of the running training.

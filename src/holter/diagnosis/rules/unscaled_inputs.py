@@ -41,7 +41,7 @@ class _Columns(NamedTuple):
 
 @exception
 def masked(facts: Facts, model: str, std: float, near_one: float) -> str | None:  # noqa: ARG001
-    """A mask that is added before a softmax holds 0 and a negative number, large on purpose."""
+    """The input is an additive attention mask: it holds 0 and a large negative number."""
     means, peaks = (
         readings(facts, signal, model) for signal in (INPUT_OTHER_MEAN, INPUT_OTHER_ABSMAX)
     )
@@ -56,7 +56,7 @@ def masked(facts: Facts, model: str, std: float, near_one: float) -> str | None:
 
 @exception
 def normalised_inside(facts: Facts, model: str, std: float, near_one: float) -> str | None:
-    """The first layer brings the inputs to a scale of about 1, as a batch norm does."""
+    """The first layer normalises the inputs to a scale of about 1, like a batch norm."""
     inside = _first_layer(facts, model.partition(_ARGUMENT)[0])
     if inside is None or not (inside < near_one if std > 1 else inside > 1 / near_one):
         return None
@@ -87,22 +87,22 @@ def unscaled_inputs(
     far: Annotated[float, "first loss, in units of the best constant prediction's"] = 3.0,
     uneven: Annotated[float, "factor between the scales of two columns"] = 100.0,
     unused: Annotated[float, "change of the outputs by a column that is hardly used"] = 0.1,
-    good: Annotated[float, "share of the loss that is gone in a training that went well"] = 0.9,
+    good: Annotated[float, "share by which the loss falls in a successful training"] = 0.9,
 ) -> Iterator[Verdict]:
     """The inputs are far too large or far too small.
 
     ## What it does
-    Reads the standard deviation of the numbers that the model is called with, and reports a very
-    large or very small one if the loss did not fall, fell little below that of the best constant
-    prediction, or began far above it and was still above it half-way. It is a hint if the loss
-    cannot be judged, if another model of the same class is given inputs of a normal scale, or if
-    the trained model hardly uses columns whose scale is far below another one's. Further tensors of
-    the same call are reported only if they are far too large and the loss went badly.
+    Measures the standard deviation of the model's inputs, and reports a very large or very small
+    one if the loss did not fall, fell little below that of the best constant prediction, or started
+    far above it and was still above it halfway. It is a hint if the loss cannot be judged, if
+    another model of the same class receives inputs of a normal scale, or if the trained model
+    hardly uses columns with a far smaller scale than others. Further arguments of the model are
+    reported only if they are far too large and the training failed.
 
     ## Why it matters
-    Weights are initialised for inputs of about 1. With inputs of 100 the first outputs are of that
-    size, gradients are larger still, and the first steps kill or saturate units; with inputs of
-    0.004 the first layer barely learns.
+    Weights are initialised for inputs with a scale of about 1. With inputs of 100 the first outputs
+    are of that size, gradients are larger still, and the first steps kill or saturate units; with
+    inputs of 0.004 the first layer barely learns.
 
     ## Example
     ```python
@@ -115,7 +115,7 @@ def unscaled_inputs(
     Divide pixels by 255, once.
 
     ## When it is wrong
-    Models that normalise their input in a way that is not a module. Token ids are integers and not
+    Models that normalise their input without a module. Integer inputs such as token ids are not
     examined.
 
     ## How to confirm
@@ -144,8 +144,8 @@ def unscaled_inputs(
                     confidence=Confidence.HINT,
                     onset=series.first,
                     evidence=columns.evidence,
-                    fix="standardise each column by its own mean and standard deviation:"
-                    " `(x - x.mean(0)) / x.std(0)` of the training set",
+                    fix="standardise each column with its own mean and standard deviation: `(x -"
+                    " x.mean(0)) / x.std(0)` of the training set",
                 )
             continue
         excuse = unscaled_inputs.excused(facts, model, std, near_one)
@@ -166,7 +166,7 @@ def unscaled_inputs(
                         Evidence(INPUT_STD, (series.first, series.last), f"{std:.3g}", model),
                         twin,
                     ),
-                    fix="prepare the inputs in both stages with the same function and constants",
+                    fix="preprocess the inputs in both stages with the same function and constants",
                 )
             else:
                 yield unscaled_inputs.harmless(f"{measured}; {facts.outcome.says}")
@@ -210,7 +210,7 @@ def _others(
         if excuse is not None:
             yield excuse
         elif damage is None:
-            yield unscaled_inputs.harmless(f"{measured}; the loss does not show damage")
+            yield unscaled_inputs.harmless(f"{measured}; the loss shows no damage")
         else:
             span = (series.first, series.last)
             yield unscaled_inputs.finding(
@@ -321,7 +321,7 @@ def _is_table(facts: Facts, module: str) -> bool:
 
 
 def _damage(facts: Facts, left: float, min_losses: int, far: float) -> Evidence | None:
-    """Return the evidence that the run went badly, or None."""
+    """Return the evidence that the run failed, or None."""
     outcome = facts.outcome
     if outcome is not None and outcome.bad:
         return outcome.evidence
@@ -341,7 +341,7 @@ def _damage(facts: Facts, left: float, min_losses: int, far: float) -> Evidence 
     return Evidence(
         LOSS,
         (int(curve.steps[0]), int(curve.steps[min(9, len(curve) - 1)])),
-        f"the loss began at {highest:.3g} and was {np.median(middle):.3g} half-way (best constant"
+        f"the loss began at {highest:.3g} and was {np.median(middle):.3g} halfway (best constant"
         f" prediction {level:.3g})",
         curve.owner,
     )

@@ -39,13 +39,14 @@ def unscaled_targets(
 
     ## What it does
     Compares the size of numeric targets (the larger of mean and standard deviation) with that of
-    the first outputs. It reports far larger targets if the loss rose or is not finite, or lost less
-    than half and either stays above the best constant prediction or outputs are still far below the
-    targets. It is a hint if outputs have the right size, since targets may be hard to predict.
+    the first outputs. It reports far larger targets if the loss rose or became non-finite, or if it
+    fell by less than half and either stays above the best constant prediction or outputs are still
+    far below the targets. It is a hint if outputs reached the right size, because targets may be
+    hard to predict.
 
     ## Why it matters
-    Errors of thousands make gradients of thousands: either the first steps move the weights far
-    away, or a small learning rate needs very long to bring the outputs to the targets.
+    Errors in the thousands cause gradients in the thousands: either the first steps move the
+    weights far away, or with a small learning rate the outputs take very long to reach the targets.
 
     ## Example
     ```python
@@ -54,11 +55,11 @@ def unscaled_targets(
     ```
 
     ## What to do
-    Standardise the targets with the mean and standard deviation of the training set, and undo it
+    Standardise the targets with the mean and standard deviation of the training set, and invert it
     when predicting. Use logarithms if targets span orders of magnitude.
 
     ## When it is wrong
-    Targets that cannot be predicted at all look the same while the outputs approach their mean.
+    Unpredictable targets look the same while the outputs approach their mean.
 
     ## How to confirm
     - Train on `(y - y.mean()) / y.std()`: the loss should fall below 1 within an epoch.

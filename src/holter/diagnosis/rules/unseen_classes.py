@@ -30,12 +30,12 @@ def unseen_classes(
     """Classes of the validation data do not occur in training.
 
     ## What it does
-    Compares the classes of training and validation samples, for loss functions that choose one of
-    several classes. It reports classes that validation has and training has not, although as many
-    samples were read as would hold twenty of them.
+    Compares the classes of training and validation samples, for loss functions over several
+    classes. It reports classes that occur in validation but not in training, although enough
+    training samples were read to expect twenty of them.
 
     ## Why it matters
-    What is never trained on cannot be predicted: these samples are wrong whatever the model learns.
+    A class that is never trained cannot be predicted: all of these samples are wrong.
 
     ## Example
     ```python
@@ -44,11 +44,11 @@ def unseen_classes(
     ```
 
     ## What to do
-    Shuffle samples before they are split, or split each class by itself. Check that both data sets
-    number their classes by one list.
+    Shuffle samples before splitting, or split each class separately. Check that both data sets use
+    the same class indices.
 
     ## When it is wrong
-    An evaluation on new classes on purpose, as for embeddings.
+    An evaluation on new classes by design, as for embeddings.
 
     ## How to confirm
     - Print `collections.Counter(labels)` of both data sets.
@@ -72,7 +72,7 @@ def unseen_classes(
     shown = ", ".join(f"{label:.0f}" for label in missing[:_SHOWN])
     shown += ", ..." if missing[_SHOWN:].size else ""
     yield unseen_classes.finding(
-        f"{percent(share)} of the validation samples are of {len(missing)} classes that do not"
+        f"{percent(share)} of the validation samples belong to {len(missing)} classes that do not"
         f" occur among {total:.0f} training samples: {shown}",
         confidence=Confidence.LIKELY,
         onset=0,
@@ -81,5 +81,5 @@ def unseen_classes(
                 DATASET_CLASS, (0, len(valid) - 1), f"training has {len(train)} classes", "valid"
             ),
         ),
-        fix="shuffle the samples before they are split: `random_split(samples, [800, 200])`",
+        fix="shuffle the samples before splitting: `random_split(samples, [800, 200])`",
     )

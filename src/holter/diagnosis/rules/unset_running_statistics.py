@@ -1,4 +1,4 @@
-"""Batch norms whose running statistics are still those of their creation."""
+"""The running statistics of batch norm are still near their initial values."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -24,18 +24,18 @@ def unset_running_statistics(
     min_mean: Annotated[float, "standard deviations by which the running mean is off"] = 0.5,
     max_unexplained: Annotated[float, "share of the error without the initial values"] = 0.5,
 ) -> Iterator[Verdict]:
-    """Batch norms whose running statistics are still those of their creation.
+    """The running statistics of batch norm are still near their initial values.
 
     ## What it does
-    Reads the running statistics that the training leaves and those of one of its batches. It
-    reports statistics that are off because a small `momentum` leaves a share of the initial mean 0
-    and variance 1, `(1 - momentum) ** updates`. It also reports an averaged copy of the model whose
-    weights were written during training and whose statistics were not.
+    Compares the final running statistics with those of a training batch. It reports statistics that
+    are off because a small `momentum` keeps a share of the initial mean 0 and variance 1,
+    `(1 - momentum) ** updates`. It also reports an averaged copy of the model whose weights were
+    updated during training but whose statistics were not.
 
     ## Why it matters
-    In eval mode a batch norm normalises by its running statistics. With the initial ones, every
-    layer after it is given inputs of another scale than in training: the model that is validated
-    and saved is far worse than the one that was trained.
+    In eval mode batch norm uses its running statistics. With the initial ones, every later layer
+    receives inputs on a different scale than in training: the validated and saved model is far
+    worse than the trained one.
 
     ## Example
     ```python
@@ -44,12 +44,12 @@ def unset_running_statistics(
     ```
 
     ## What to do
-    Use torch's `momentum=0.1`, which other frameworks call 0.9. For a copy, copy the buffers as
-    well, `for a, b in zip(ema.buffers(), model.buffers()): a.copy_(b)`, or compute them with
-    `torch.optim.swa_utils.update_bn(loader, model)` before the model is used.
+    Use torch's default `momentum=0.1`, which other frameworks call 0.9. For a copy of the model,
+    copy the buffers as well, `for a, b in zip(ema.buffers(), model.buffers()): a.copy_(b)`, or
+    compute them with `torch.optim.swa_utils.update_bn(loader, model)` before the model is used.
 
     ## When it is wrong
-    The model is not used in eval mode, or its statistics are computed after the script.
+    The model is not used in eval mode, or its statistics are recomputed later.
 
     ## How to confirm
     - Print `running_mean` and `running_var` of a batch norm before validation.
@@ -88,7 +88,7 @@ def _of_training(
         return unset_running_statistics.clear(f"{left}; {off}")
     damage = _damage(facts)
     if damage is not None and damage <= _SAME:
-        return unset_running_statistics.harmless(f"{off}, and the loss in eval mode is the same")
+        return unset_running_statistics.harmless(f"{off}, but the loss in eval mode is the same")
     momentum = statistics.momentum
     is_small = momentum is not None and momentum < _ORDINARY
     several = f" of {statistics.norms}" if statistics.norms > 1 else ""

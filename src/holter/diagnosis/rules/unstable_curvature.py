@@ -49,7 +49,7 @@ def unstable_curvature(
     batches raise their loss, and steps with a learning rate inside the bound lower it.
 
     ## Why it matters
-    Above the bound each step overshoots the valley by more than the one before. The loss jumps,
+    Above the bound each step overshoots the minimum by more than the previous one. The loss jumps,
     weights grow, units die, and training continues from a worse point.
 
     ## Example
@@ -64,10 +64,10 @@ def unstable_curvature(
     initial weights lower the curvature itself.
 
     ## When it is wrong
-    Wide networks may leave a sharp valley and settle in a flatter one after more than 20 steps.
+    Wide networks may leave a sharp minimum and settle in a flatter one after more than 20 steps.
     Curvature is measured on a few batches: on very small ones it is larger than on all data. The
     rule misses most learning rates that are too high for Adam: after a few such steps the weights
-    are where the loss is flat.
+    are in a flat region.
 
     ## How to confirm
     - Repeat the first 100 steps with the learning rate divided by the ratio: the loss should fall

@@ -59,12 +59,12 @@ def unsuitable_learning_rate(
     ## What it does
     Reads a learning-rate range test (`holter try lr-range`): sweeps that raise the rate until the
     loss diverges, and short trainings from the same start. The configured rate (the peak of a
-    schedule) is too high if a short training with it ends above its start, and too low if it gains
-    a small part of what the best rate gains in as many steps.
+    schedule) is too high if a short training with it ends above its initial loss, and too low if it
+    gains only a small part of what the best rate gains in as many steps.
 
     ## Why it matters
-    No other setting matters more. With a rate too high the loss diverges or stays where it was;
-    with one far too low, training takes days instead of hours.
+    The learning rate is the most important hyperparameter. If it is too high the loss diverges or
+    stalls; if it is far too low, training takes days instead of hours.
 
     ## Example
     ```python
@@ -73,11 +73,11 @@ def unsuitable_learning_rate(
     ```
 
     ## What to do
-    Use a rate inside the interval of the report; its upper half with warm-up and decay. Repeat the
-    test if the batch size, the optimizer or the initial weights change.
+    Use a rate inside the reported interval; its upper half with warm-up and decay. Repeat the test
+    if the batch size, the optimizer or the initial weights change.
 
     ## When it is wrong
-    Fine-tuning uses low rates to keep what was learned before. A schedule with a long warm-up
+    Fine-tuning uses low rates to preserve pretrained features. A schedule with a long warm-up
     tolerates a higher peak than a cold start. A high rate that gains little initially may end lower
     after it has decayed. The loss of reinforcement learning does not measure progress.
 

@@ -29,8 +29,8 @@ def unsynchronised_batch_norm(
 
     ## What it does
     Reads how many values per channel (samples times positions) a batch norm that is not
-    synchronised computes its statistics from. It reports a hint if they are few, and those of all
-    ranks together are not.
+    synchronised computes its statistics from. It reports a hint if there are few on each rank but
+    enough over all ranks.
 
     ## Why it matters
     Each rank normalises by its own few samples: statistics are noisy and differ between ranks, and
@@ -47,7 +47,7 @@ def unsynchronised_batch_norm(
     group norm. With many samples on each rank, statistics per rank are common and fine.
 
     ## When it is wrong
-    The noise of small batches is wanted, for example to regularise.
+    The noise of small batches is intended, for example as regularisation.
 
     ## How to confirm
     - Compute the validation loss with the running statistics of two ranks: they should agree.
@@ -59,7 +59,7 @@ def unsynchronised_batch_norm(
     group = ranks.group
     if group is None or not ranks.is_wrapped:
         yield unsynchronised_batch_norm.not_examined(
-            "no wrapper of torch trains one model in all ranks"
+            "no torch wrapper trains one model on all ranks"
         )
         return
     if group.synchronised_batch_norms == group.batch_norms:
@@ -74,7 +74,7 @@ def unsynchronised_batch_norm(
         yield unsynchronised_batch_norm.clear(measured)
         return
     yield unsynchronised_batch_norm.finding(
-        f"{measured}, over {values * group.replicas:.0f} if it were synchronised",
+        f"{measured}, {values * group.replicas:.0f} with synchronisation",
         confidence=Confidence.HINT,
         onset=int(rows.steps[0]),
         evidence=(

@@ -34,12 +34,12 @@ def unusable_learning_rate(
     ## What it does
     Looks for a learning rate that is NaN, infinite or negative on any step, and for optimizers
     whose groups all stay at exactly 0 until the end of the run. A warm-up that starts at 0 and a
-    schedule that ends there are too short to count. A group of 0 beside others that train is
-    treated as frozen.
+    schedule that ends there are too short to count. A group with rate 0 next to others that train
+    is treated as frozen.
 
     ## Why it matters
-    A rate of 0 changes no weight. A negative rate increases the loss. One NaN turns every weight
-    into NaN.
+    A rate of 0 changes no weight. A negative rate increases the loss. A single NaN makes every
+    weight NaN.
 
     ## Example
     ```python
@@ -54,8 +54,8 @@ def unusable_learning_rate(
 
     ## When it is wrong
     A rate of 0 for all groups may be intended, to measure something without training. Some
-    optimizers find their own step size and keep `lr` as a placeholder. A negative rate may be meant
-    to ascend; use `maximize=True` for that.
+    optimizers choose their own step size and keep `lr` as a placeholder. A negative rate may be
+    intended for gradient ascent; use `maximize=True` instead.
 
     ## How to confirm
     - Step the scheduler in a loop without training and print `optimizer.param_groups[0]["lr"]`.

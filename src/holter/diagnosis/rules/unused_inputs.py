@@ -32,16 +32,16 @@ def unused_inputs(
     """Parts of the input have no effect on any output.
 
     ## What it does
-    Reads the experiment input-use: one column of a table, one position of a sequence or one channel
-    of an image is exchanged between the samples of a batch, in eval mode. Reports columns and
-    channels that change no output of any sample, sequences of which most positions do not (neither
-    if the training learned nearly all there is), and one of several inputs that has no effect at
-    all, in training either. Without a failure it is a hint.
+    Uses the experiment `input-use`: in eval mode, one table column, sequence position or image
+    channel is swapped between the samples of a batch. Reports columns and channels that change no
+    output, sequences in which most positions change none (both unless the training learned nearly
+    everything), and one of several inputs that has no effect at all, in train mode either. Without
+    a failure it is a hint.
 
     ## Why it matters
-    The model cannot learn from what does not reach it. Wrong indices (every embedding reads column
-    0), the output of the first time step in place of the last, or a slice that is too short look
-    like this; the loss falls as far as the rest of the inputs allows.
+    The model cannot learn from inputs that do not reach it. Typical causes are wrong indices (every
+    embedding reads column 0), the output of the first time step instead of the last, or a slice
+    that is too short; the loss falls as far as the remaining inputs allow.
 
     ## Example
     ```python
@@ -54,15 +54,15 @@ def unused_inputs(
     (`output[:, -1]`), or all of them.
 
     ## When it is wrong
-    Columns that the model leaves out on purpose, such as an identifier; a window that is longer
-    than what the model looks at.
+    Columns that the model ignores on purpose, such as an identifier; a window longer than the
+    model's receptive field.
 
     ## How to confirm
     - Set the named part to zero and compare the outputs in eval mode.
     """
     limit = float(facts.run[USE_ROUNDING][""].values.max())
     if limit > max_rounding:
-        yield unused_inputs.not_examined("the model returns something else for the same inputs")
+        yield unused_inputs.not_examined("the model returns different outputs for the same inputs")
         return
     outcome = facts.run_outcome
     poor = outcome.bad or is_weak(outcome)

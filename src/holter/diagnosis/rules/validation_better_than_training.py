@@ -40,14 +40,14 @@ def validation_better_than_training(
     """The training loss stays near the best constant prediction, far above the validation loss.
 
     ## What it does
-    Compares the validation loss with the training loss since the pass before. It reports when
+    Compares the validation loss with the training loss since the previous pass. It reports if
     training is far above validation on most passes, no longer closes the gap, and stays near the
-    best constant prediction; or when the training accuracy is near chance or far below that of
-    validation. A smaller gap is noted as normal: dropout and augmentation act in training alone.
+    best constant prediction; or if the training accuracy is near chance or far below that of
+    validation. A smaller gap is noted as normal: dropout and augmentation act only in training.
 
     ## Why it matters
-    So much is dropped or distorted that hardly any signal is left in a step. The model could be far
-    better, as validation shows.
+    Regularisation removes nearly all of the training signal. As validation shows, the model could
+    be far better.
 
     ## Example
     ```python
@@ -57,16 +57,16 @@ def validation_better_than_training(
 
     ## What to do
     Halve the dropout rate or weaken the augmentation, and check that both losses fall. The rate of
-    `nn.Dropout` is the share that is dropped: 0.9 keeps a tenth.
+    `nn.Dropout` is the dropped share: 0.9 keeps a tenth.
 
     ## When it is wrong
-    Training that mixes samples (mixup, CutMix), or that uses harder samples on purpose, has a
-    higher floor. A validation set that shares samples with training, or holds easy ones only, gives
-    such a gap as well.
+    Training that mixes samples (mixup, CutMix), or uses harder samples on purpose, has a higher
+    minimum loss. A validation set that shares samples with training, or contains only easy ones,
+    causes the same gap.
 
     ## How to confirm
-    - Evaluate training batches in eval mode: if their loss is that of validation, the gap is
-      regularisation.
+    - Evaluate training batches in eval mode: if their loss equals that of validation,
+      regularisation causes the gap.
     - Train for a while without dropout and augmentation: the training loss must drop at once.
     """
     curves = enough_passes(facts, min_passes)
@@ -110,8 +110,8 @@ def validation_better_than_training(
     ):
         regularisation = "dropout" if _has_modes(facts) else "augmentation, if any,"
         yield validation_better_than_training.normal(
-            f"validation is better than training ({levels}): {regularisation} acts in training"
-            " alone, and the training loss is averaged over steps before the pass",
+            f"validation is better than training ({levels}): {regularisation} acts only in"
+            " training, and the training loss is averaged over the steps before the pass",
             evidence,
         )
     yield validation_better_than_training.clear(levels)

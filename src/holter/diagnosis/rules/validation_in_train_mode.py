@@ -33,13 +33,13 @@ def validation_in_train_mode(
 
     ## What it does
     Looks at the dropout and batch-norm modules of a model while validation losses are computed.
-    Losses that are computed without gradients for another purpose do not count: those after nearly
-    every step, those of training batches, and those of another model. A copy of the model, such as
-    a moving average, counts if it alone is evaluated.
+    Losses computed without gradients for other purposes do not count: after nearly every step, on
+    training batches, or of a different model. A copy of the model, such as a moving average, counts
+    if it alone is evaluated.
 
     ## Why it matters
     Dropout drops units at random, and batch norm normalises by the validation batch and updates its
-    running statistics: the validation loss depends on chance and on the batch size, and validation
+    running statistics: the validation loss is random and depends on the batch size, and validation
     changes the model it measures.
 
     ## Example
@@ -53,9 +53,9 @@ def validation_in_train_mode(
     gradients off.
 
     ## When it is wrong
-    Monte-Carlo dropout, and batch statistics adapted at test time, by design: if only some of the
-    modules are in training mode, or the model is in eval mode and its modules are not, the finding
-    is a hint. A validation with a single batch is not judged.
+    Monte-Carlo dropout, or batch statistics adapted at test time, by design: if only some modules
+    are in training mode, or the model is in eval mode but its modules are not, the finding is a
+    hint. A validation with a single batch is not judged.
 
     ## How to confirm
     - Put `assert not model.training` before the validation loop.
@@ -81,7 +81,7 @@ def validation_in_train_mode(
         )
         reason = no_validation(facts, share.steps)
         if inputs is None or not len(inputs):
-            reason = f"no call of {owner or 'the model'} was seen in validation"
+            reason = f"{owner or 'the model'} was not called in validation"
         if inputs is None or reason is not None:
             yield validation_in_train_mode.not_examined(str(reason))
             continue
@@ -104,7 +104,7 @@ def validation_in_train_mode(
                 Evidence(
                     VAL_INPUT_FINGERPRINT,
                     (inputs.first, inputs.last),
-                    "the model was called with other batches than in training",
+                    "validation used batches that are not in training",
                     owner,
                 ),
             ),

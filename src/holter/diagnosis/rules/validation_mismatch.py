@@ -1,4 +1,4 @@
-"""The validation loss never falls below the best constant prediction although training does."""
+"""The validation loss never beats the best constant prediction although the training loss does."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -39,19 +39,19 @@ def validation_mismatch(
     min_gain: Annotated[float, "training accuracy above chance, of what is possible"] = 0.3,
     min_kept: Annotated[float, "share of this gain that validation has if it is harmless"] = 0.3,
 ) -> Iterator[Verdict]:
-    """The validation loss never falls below the best constant prediction although training does.
+    """The validation loss never beats the best constant prediction although the training loss does.
 
     ## What it does
     Compares both losses with the best constant prediction: the entropy of the labels, or the
-    variance of the targets. It reports when training falls clearly below that level while no
-    validation pass does and validation does not improve; a validation loss that rises needs less of
-    a gap. It is likely if the validation accuracy is at chance or the inputs differ; an accuracy
-    that keeps 30 % of what training gains over chance is no mismatch.
+    variance of the targets. It reports if training falls clearly below that level while no
+    validation pass does and validation does not improve; a rising validation loss needs a smaller
+    gap. The finding is likely if the validation accuracy is at chance or the inputs differ; it is
+    left out if that accuracy keeps 30 % of what training gains over chance.
 
     ## Why it matters
-    Nothing that is learned carries over. Regularisation is rarely the reason: the two sets are
-    prepared differently, or the labels of one do not belong to their inputs. This validation
-    supports no decision.
+    The model does not generalise at all. Overfitting is rarely the reason: the two sets are
+    preprocessed differently, or the labels of one do not belong to their inputs. Do not base
+    decisions on this validation.
 
     ## Example
     ```python
@@ -65,8 +65,8 @@ def validation_mismatch(
     that shuffling moves inputs and labels together.
 
     ## When it is wrong
-    Tasks in which nothing carries over, such as random labels or noise. A validation loss with
-    other class weights or class proportions than training has another constant level.
+    Tasks without generalisation, such as random labels or noise. A validation loss with class
+    weights or class proportions that differ from training has a different baseline.
 
     ## How to confirm
     - Validate on a part of the training set with the validation code: the loss must be close to the
@@ -144,8 +144,8 @@ def validation_mismatch(
             *_accuracy_evidence(curves, accuracy, fitted, odds),
             *_explained_evidence(curves, explained),
         ),
-        fix="pass one sample through both pipelines and compare what the model is given; then check"
-        " that validation labels belong to their inputs",
+        fix="pass one sample through both pipelines and compare the model inputs; then check that"
+        " validation labels belong to their inputs",
     )
 
 
@@ -178,8 +178,8 @@ def _renamed_evidence(facts: Facts, curves: Curves) -> Iterator[Evidence]:
     if len(names) > 1 and times >= _RENAMED * targets > counts.right:
         shown = ", ".join(f"{one} as {other}" for one, other in sorted(names.items())[:4])
         says = (
-            f"classes are numbered otherwise: {times} of {targets} targets are predicted by another"
-            f" numbering ({shown})"
+            f"classes are numbered differently: {times} of {targets} targets are predicted"
+            f" correctly with another numbering ({shown})"
         )
         yield Evidence(VAL_ACCURACY, curves.span, says, curves.owner)
 

@@ -1,4 +1,4 @@
-"""Validation builds autograd graphs that no backward uses."""
+"""Validation builds autograd graphs that no backward pass uses."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -21,7 +21,7 @@ def validation_with_gradients(
     min_passes: Annotated[int, "validation passes needed"] = 2,
     min_share: Annotated[float, "share of the losses and of the passes with a graph"] = 0.9,
 ) -> Iterator[Verdict]:
-    """Validation builds autograd graphs that no backward uses.
+    """Validation builds autograd graphs that no backward pass uses.
 
     ## What it does
     Measures how many losses of a validation pass had an autograd graph although no `backward()`
@@ -29,8 +29,9 @@ def validation_with_gradients(
     judged: those losses cannot be distinguished from training losses.
 
     ## Why it matters
-    The result is right, but every activation is kept for a backward: validation takes several times
-    the memory and more time. A sum of such losses holds all graphs of the pass at once.
+    The result is correct, but every activation is stored for a backward pass: validation takes
+    several times the memory and more time. A sum of such losses holds all graphs of the pass at
+    once.
 
     ## Example
     ```python
@@ -43,7 +44,7 @@ def validation_with_gradients(
     `model.eval()` only changes dropout and batch norm.
 
     ## When it is wrong
-    When validation needs gradients of its inputs through `torch.autograd.grad`: attacks, saliency,
+    Validation needs gradients of its inputs through `torch.autograd.grad`: attacks, saliency,
     forces as derivatives of an energy.
 
     ## How to confirm

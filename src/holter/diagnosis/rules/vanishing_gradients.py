@@ -1,4 +1,4 @@
-"""Gradients shrink from layer to layer and hardly reach the first ones."""
+"""Gradients shrink from layer to layer and hardly reach the first layers."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -31,16 +31,18 @@ def vanishing_gradients(
     ] = 0.1,
     tiny: Annotated[float, "share of a layer below Adam's epsilon, for a likely finding"] = 0.5,
 ) -> Iterator[Verdict]:
-    """Gradients shrink from layer to layer and hardly reach the first ones.
+    """Gradients shrink from layer to layer and hardly reach the first layers.
 
     ## What it does
-    Follows the RMS gradient of each weight matrix from the output to the input. It reports a
-    gradient that shrinks layer by layer, without one big jump, in both halves of the run, if the
-    loss went badly. It is a hint if the first layers move nevertheless, as Adam scales their steps.
+    Tracks the RMS gradient of each weight matrix from the output to the input. It reports a
+    gradient that shrinks layer by layer, without a single large jump, in both halves of the run, if
+    the training failed. It is a hint if the first layers still change, because Adam rescales their
+    steps.
 
     ## Why it matters
-    Each layer multiplies the gradient by its slope: at most a quarter for a sigmoid. Behind ten of
-    those nothing is left, the first layers stay random, and the last ones learn from noise.
+    Each layer multiplies the gradient by the slope of its activation: at most a quarter for a
+    sigmoid. After ten of those almost nothing is left, the first layers stay random, and the last
+    ones learn from random features.
 
     ## Example
     ```python
@@ -53,8 +55,8 @@ def vanishing_gradients(
     connections, and initialise for the activation in use.
 
     ## When it is wrong
-    Branches that start at zero by design pass no gradient initially. The order of layers is that
-    of their registration, which may differ from that of the forward pass.
+    Branches that start at zero by design pass no gradient initially. Layers are ordered by
+    registration, which may differ from the forward pass.
 
     ## How to confirm
     - Print `p.grad.norm()` of each layer after one backward, from the last to the first.

@@ -1,4 +1,4 @@
-"""The training learns far more with one change."""
+"""A single change makes the training learn far more."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -16,20 +16,20 @@ from holter.record.trials import UNCHANGED
 def weak_learning(
     facts: Facts, *, named: Annotated[int, "changes without effect that are named"] = 6
 ) -> Iterator[Verdict]:
-    """The training learns far more with one change.
+    """A single change makes the training learn far more.
 
     ## What it does
 
-    It repeats a training that learned only a part under one change each, and with shuffled labels,
-    which must not be learned as well as the true ones. A change counts if
-    most repeats end at half the loss or learn twice as much (a reference model that is not
-    validated: four times) and all nearly so, compared with the
-    unchanged training, with learning rates of 0.1, 3 and 10 times the script's, and with Adam at
-    1e-3. If a rule for the implied cause exists, that rule is reported in place of this one.
+    Repeats a training that learned only a part, under one change at a time, and with shuffled
+    labels, which must be harder to learn than the true ones. A change counts if most repeats reach
+    half the loss or learn twice as much (four times for a reference model without validation), and
+    all nearly so, compared with the unchanged training, with learning rates of 0.1, 3 and 10 times
+    the script's, and with Adam at 1e-3. If a rule exists for that cause, it is reported instead of
+    this one.
 
     ## Why it matters
 
-    Nothing in the loss curve shows that a training could learn more.
+    The loss curve does not show that a training could learn more.
 
     ## Example
 
@@ -40,13 +40,13 @@ def weak_learning(
 
     ## What to do
 
-    Make the change that is named. If a reference model learns far more, look for what the model
-    leaves out of its inputs: another axis, the wrong time step, a column that is used twice.
+    Make the named change. If a reference model learns far more, look for inputs that the model
+    ignores: a wrong axis, the wrong time step, a column that is used twice.
 
     ## When it is wrong
 
-    When the model is small on purpose, such as a linear one for its coefficients: a reference model
-    fits more than it is meant to.
+    The model is small on purpose, such as a linear model for its coefficients; a reference model
+    fits more than intended.
 
     ## How to confirm
 

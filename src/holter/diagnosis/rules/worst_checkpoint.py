@@ -1,4 +1,4 @@
-"""The weights that are kept are those of the worst validation."""
+"""The restored weights are those of the worst validation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,15 +60,15 @@ def worst_checkpoint(
     min_gain: Annotated[float, "by how much the best evaluation is better than the worst"] = 0.05,
     near: Annotated[float, "share of the way from the best to the worst that makes a hint"] = 0.9,
 ) -> Iterator[Verdict]:
-    """The weights that are kept are those of the worst validation.
+    """The restored weights are those of the worst validation.
 
     ## What it does
-    Recognises weights that `load_state_dict` restores at the end as those of an evaluation before.
-    It reports if a loss or a metric of held-out data was worst then, and no other one was good. It
-    is a hint if it was nearly the worst.
+    Matches the weights that `load_state_dict` restores at the end with those of an earlier
+    evaluation. It reports if a held-out loss or metric was worst there and no other was good. It is
+    a hint if it was nearly the worst.
 
     ## Why it matters
-    The training may be fine, but what is tested and used is the worst model that it has seen.
+    The training may be fine, but its worst model is tested and used.
 
     ## Example
     ```python
@@ -77,15 +77,15 @@ def worst_checkpoint(
     ```
 
     ## What to do
-    Check the comparison that decides which weights are kept: losses and errors are to be small,
-    accuracies to be large. Start with `float("inf")` or `-float("inf")`.
+    Check the comparison that selects the weights: lower is better for losses and errors, higher for
+    accuracies. Initialise with `float("inf")` or `-float("inf")`.
 
     ## When it is wrong
-    Weights are chosen by a metric that is neither printed nor logged, and that is best where all
+    Weights are selected by a metric that is neither printed nor logged, and that is best where all
     others are worst.
 
     ## How to confirm
-    - Print the metric of the restored weights beside the best one of the training.
+    - Print the metric of the restored weights next to the best one of the run.
     """
     if not facts.run.steps:
         yield worst_checkpoint.not_examined("no step was recorded")
@@ -109,7 +109,7 @@ def worst_checkpoint(
     ]
     told = [course for course in courses if course.gain >= min_gain]
     if not told:
-        yield worst_checkpoint.not_examined("no metric of held-out data tells evaluations apart")
+        yield worst_checkpoint.not_examined("no held-out metric distinguishes the evaluations")
         return
     shares = {course.name: _badness(course, step) for course in told}
     bad = max(told, key=lambda course: (shares[course.name], course.gain))

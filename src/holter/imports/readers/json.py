@@ -43,8 +43,8 @@ def _read_document(path: Path, log: Log) -> None:
     size = path.stat().st_size
     if size > _LARGEST:
         raise HolterError(
-            f"{path} is a JSON document of {size / 2**20:.0f} MB, and at most"
-            f" {_LARGEST >> 20} MB are read; write one object a line instead."
+            f"{path} is a JSON document of {size / 2**20:.0f} MB, and at most {_LARGEST >> 20} MB"
+            " are read; write one object per line instead."
         )
     document = _parsed(path.read_bytes())
     if isinstance(document, Mapping):
@@ -52,7 +52,7 @@ def _read_document(path: Path, log: Log) -> None:
     if isinstance(document, Mapping):
         document = _transposed(document)
     if not isinstance(document, list):
-        raise HolterError(f"{path} holds no rows of names and values.")
+        raise HolterError(f"{path} contains no rows of names and values.")
     for row in document:
         if isinstance(row, Mapping):
             _add(row, log)

@@ -73,10 +73,10 @@ def _read_database(path: Path, log: Log) -> None:
                 else:
                     log.damaged += 1
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # of its own messages too
-        raise HolterError(f"{path} is damaged, or no database of MLflow.") from error
+        raise HolterError(f"{path} is damaged, or not an MLflow database.") from error
 
 
 def _require_table(path: Path, store: sqlite3.Connection) -> None:
     kinds = store.execute("SELECT type FROM sqlite_master WHERE name = 'metrics'").fetchall()
     if kinds != [("table",)]:
-        raise HolterError(f"{path} is a database without the table `metrics` of MLflow.")
+        raise HolterError(f"{path} is a database without the MLflow table `metrics`.")

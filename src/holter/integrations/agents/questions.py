@@ -77,7 +77,9 @@ class Questions:
     def _inside(self, path: str) -> Path:
         place = (self._root / path).resolve()
         if place != self._root and self._root not in place.parents:
-            raise HolterError(f"{path} is outside of {self._root}, which is all that may be read.")
+            raise HolterError(
+                f"{path} is outside of {self._root}, the only folder that may be read."
+            )
         return place
 
     def _listed(self, folder: Path) -> dict[str, Any]:

@@ -7,8 +7,8 @@ ACTIVATION_MEAN = Signal(
     Per.MODULE,
     Phase.FORWARD,
     "",
-    "Mean of what the module returned (its first floating-point tensor), over all elements of all"
-    " its calls with gradients enabled before the step's first backward; in float32; sampled. Only"
+    "Mean of the module's output (its first floating-point tensor), over all elements of all its"
+    " calls with gradients enabled before the step's first backward; in float32; sampled. Only"
     " modules without children have one: `F.relu` and the like are functions and are not seen, nor"
     " are modules that are compiled or scripted or run inside a reentrant checkpoint.",
 )
@@ -82,8 +82,8 @@ NORMALISATION_INPUT_RMS = Signal(
     Per.MODULE,
     Phase.FORWARD,
     "",
-    "Root mean square of what a layer-norm or RMS-norm module (any whose class is named so) was"
-    " given in its first call of the step: in pre-norm networks that is the residual stream;"
+    "Root mean square of the input of a layer-norm or RMS-norm module (recognised by its class"
+    " name) in its first call of the step: in pre-norm networks that is the residual stream;"
     " sampled.",
 )
 ATTENTION_LOGIT_ABSMAX = Signal(

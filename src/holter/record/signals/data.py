@@ -21,9 +21,9 @@ INPUT_MEAN = Signal(
     Per.MODEL,
     Phase.DATA,
     "",
-    "Mean of the first floating-point tensor that the model was called with, in the first call"
-    " with gradients enabled before the step's first backward; of a regular grid of at most 262144"
-    " of its elements; sampled. Only calls of whole models are seen, and not of compiled ones.",
+    "Mean of the first floating-point argument of the model, in the first call with gradients"
+    " enabled before the step's first backward; of a regular grid of at most 262144 of its"
+    " elements; sampled. Only calls of whole models are seen, and not of compiled ones.",
 )
 INPUT_STD = Signal(
     "input.std",
@@ -44,8 +44,8 @@ INPUT_OTHER_MEAN = Signal(
     Per.ARGUMENT,
     Phase.DATA,
     "",
-    "Mean of a further floating-point tensor that the model was called with in the same call, if it"
-    " has several numbers for each sample and no trained weight made it; sampled.",
+    "Mean of a further floating-point argument of the same call, if it has several numbers per"
+    " sample and was not computed by a trained weight; sampled.",
 )
 INPUT_OTHER_STD = Signal(
     "input.other_std",
@@ -89,7 +89,7 @@ INPUT_TOKENS = Signal(
     Per.STEP,
     Phase.DATA,
     "tokens",
-    "Integers of shape (batch, length) that an embedding was given before the step's first"
+    "Number of integers of shape (batch, length) passed to an embedding before the step's first"
     " backward, without those at its padding index or masked by the argument `attention_mask`;"
     " sampled in full steps.",
 )
@@ -109,9 +109,9 @@ VAL_INPUT_MEAN = Signal(
     Per.MODEL,
     Phase.AFTERWARDS,
     "",
-    "Mean of the first floating-point tensor that the model was called with, over the first four"
-    " calls without gradients after it was put into eval mode (or else after the first validation"
-    " loss), if a validation loss was computed; filed under the step of `val.loss`.",
+    "Mean of the first floating-point argument of the model, over the first four calls without"
+    " gradients after it was put into eval mode (or else after the first validation loss), if a"
+    " validation loss was computed; filed under the step of `val.loss`.",
 )
 VAL_INPUT_STD = Signal(
     "val.input.std",

@@ -16,7 +16,7 @@ DATASET_EXAMINED = _signal(
     "dataset.examined", "samples", "Samples of a split that were read, chosen at random."
 )
 DATASET_DISTINCT = _signal(
-    "dataset.distinct", "samples", "Different inputs among the examined samples of a split."
+    "dataset.distinct", "samples", "Distinct inputs among the examined samples of a split."
 )
 DATASET_DUPLICATES = _signal(
     "dataset.duplicates",
@@ -27,7 +27,7 @@ DATASET_DUPLICATES = _signal(
 DATASET_REPEATED = _signal(
     "dataset.repeated",
     "share",
-    "Share of the different inputs of a split that occur more than once among those examined. Only"
+    "Share of the distinct inputs of a split that occur more than once among those examined. Only"
     " where samples have positions: batches may be drawn from the same ones again and again.",
 )
 DATASET_CONFLICTS = _signal(
@@ -38,7 +38,7 @@ DATASET_CONFLICTS = _signal(
 DATASET_VALUES = _signal(
     "dataset.values",
     "",
-    "Different numbers among at most 64 elements of each examined input of a split. Only of"
+    "Distinct numbers among at most 64 elements of each examined input of a split. Only of"
     " floating-point inputs, and of images in bytes: tokens may repeat by chance, however many.",
 )
 DATASET_DIMENSIONS = _signal(
@@ -100,7 +100,7 @@ DATASET_OUT_OF_RANGE = _signal(
 DATASET_COLUMN_VALUES = _signal(
     "dataset.column_values",
     "",
-    "Different values of a column of a table; the step is the number of the column.",
+    "Distinct values of a column of a table; the step is the column index.",
 )
 DATASET_COLUMN_CONSTANT = _signal(
     "dataset.column_constant", "", "The value of a column that has only one; NaN for others."
@@ -123,7 +123,7 @@ DATASET_COLUMN_ORDER = _signal(
 DATASET_COLUMN_INFORMATION = _signal(
     "dataset.column_information",
     "share",
-    "Share of the target's entropy that one column tells, in any relation: mutual information of"
+    "Share of the target's entropy explained by one column, in any relation: mutual information of"
     " the column and the class, or the number in 8 bins, less what permuted targets give.",
 )
 DATASET_PAIR_ORDER = _signal(
@@ -190,8 +190,8 @@ REFETCH_WITHIN_CLASSES = _signal(
 REFETCH_UNEXPLAINED = _signal(
     "refetch.unexplained",
     "share",
-    "Share of the samples that differ between two times though all random numbers that could be"
-    " found were the same.",
+    "Share of the samples that differ between two fetches although all known random states were"
+    " the same.",
 )
 REFETCH_WANDERING = _signal(
     "refetch.wandering",
@@ -213,8 +213,8 @@ REFETCH_TORN = _signal(
 REFETCH_OWN = _signal(
     "refetch.own",
     "share",
-    "Share of the training samples that differ between two times though the generators of torch,"
-    " numpy and random were in the same state: a generator of its own.",
+    "Share of the training samples that differ between two fetches although the generators of"
+    " torch, numpy and random were in the same state: the data set has its own generator.",
 )
 WORKERS = _signal("workers.count", "", "Workers of the training loader.")
 WORKERS_PERSISTENT = _signal(
@@ -295,6 +295,6 @@ DATASET_REWRITTEN = _signal(
 DATASET_COLUMN_PLACEHOLDER = _signal(
     "dataset.column_placeholder",
     "share",
-    "Of each column: the share of samples that have one and the same value far outside the range of"
-    " all others, such as 999999 for a missing one; 0 if there is no such value.",
+    "Of each column: the share of samples that share a value far outside the range of all others,"
+    " such as 999999 for a missing one; 0 if there is no such value.",
 )

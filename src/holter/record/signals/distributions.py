@@ -62,23 +62,22 @@ ALIGNMENT_FRAMES = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "",
-    "Frames that `ctc_loss` is given for each sample, with padding.",
+    "Frames per sample in the input of `ctc_loss`, with padding.",
 )
 ALIGNMENT_USED = Signal(
     "alignment.used",
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "share",
-    "Largest input length of the samples of `ctc_loss`, as a share of the frames that it is given.",
+    "Largest input length of the samples of `ctc_loss`, as a share of the frames in its input.",
 )
 EXCLUSIVE_DISTANCE = Signal(
     "exclusive.distance",
     Per.LOSS_FUNCTION,
     Phase.FORWARD,
     "",
-    "Of the probabilities that `binary_cross_entropy` is given for several labels: the largest"
-    " distance of a sum over the labels from 1, over the axis for which it is smallest. It is 0 for"
-    " those of a softmax.",
+    "Of the probabilities of `binary_cross_entropy` for several labels: the largest distance of a"
+    " sum over the labels from 1, over the axis for which it is smallest. It is 0 for a softmax.",
 )
 EXCLUSIVE_LABELS = Signal(
     "exclusive.labels",

@@ -15,8 +15,8 @@ VAL_CALIBRATION_ERROR = Signal(
     Per.LOSS_FUNCTION,
     Phase.AFTERWARDS,
     "share",
-    "Expected calibration error of an evaluation pass: mean difference between the confidence of"
-    " predictions and the share of them that is right, in 15 bins of equal width.",
+    "Expected calibration error of an evaluation pass: mean difference between confidence and"
+    " accuracy, in 15 bins of equal width.",
 )
 VAL_R2 = Signal(
     "val.r2",
@@ -31,15 +31,15 @@ METRIC_LOGGED = Signal(
     Per.METRIC,
     Phase.AFTERWARDS,
     "",
-    "What the training loop passed to `log(NAME=...)` under another name than `loss` and"
-    " `val_loss`; the last value of the step. The loss of a task that was given to"
-    " `watch(also=...)` is owned by `also.NAME`, and is that before the update of the step.",
+    "Values that the training loop passed to `log(NAME=...)` under a name other than `loss` and"
+    " `val_loss`; the last value of the step. The loss of a task of `watch(also=...)` has the"
+    " owner `also.NAME`, and is measured before the update of the step.",
 )
 EVALUATE_LOSS = Signal(
     "evaluate.loss",
     Per.TRIAL,
     Phase.AFTERWARDS,
     "",
-    "Loss of each batch of the pass that `holter try evaluate` makes in eval mode; the trial is the"
-    " data: validation or training.",
+    "Loss of each batch in the eval-mode pass of `holter try evaluate`; the trial is the data:"
+    " validation or training.",
 )

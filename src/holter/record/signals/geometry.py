@@ -15,7 +15,7 @@ SHARPNESS_RESIDUAL = Signal(
     Per.TRIAL,
     Phase.BACKWARD,
     "ratio",
-    "What is left over of that eigenvalue's equation, as a share of it: how far it may be off.",
+    "Relative residual of that eigenvalue: its possible error.",
 )
 SHARPNESS_BOUND = Signal(
     "sharpness.bound",
@@ -45,15 +45,14 @@ SHARPNESS_START = Signal(
     Per.TRIAL,
     Phase.FORWARD,
     "steps",
-    "Training steps made before the curvature was measured.",
+    "Training steps before the curvature was measured.",
 )
 SHARPNESS_DISTANCE = Signal(
     "sharpness.distance",
     Per.TRIAL,
     Phase.FORWARD,
     "ratio",
-    "How far the weights were moved along a random direction in which each filter is as long as the"
-    " filter of the weights.",
+    "Distance of the weights along a random direction that is normalised filter by filter.",
 )
 SHARPNESS_LOSS = Signal(
     "sharpness.loss",

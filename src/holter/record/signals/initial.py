@@ -7,7 +7,7 @@ INIT_ACTIVATION_STD = Signal(
     Per.TRIAL,
     Phase.FORWARD,
     "",
-    "Standard deviation of what a module with parameters of its own gave out in one forward pass"
+    "Standard deviation of the output of a module with its own parameters in one forward pass"
     " before training; a trial is a module, its step the place in the order of execution.",
 )
 INIT_WEIGHT_STD = Signal(

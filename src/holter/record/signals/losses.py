@@ -10,8 +10,8 @@ LOSS = Signal(
     "Training loss of the step: what `backward()` was called on, free of the AMP scale and of a"
     " power of two from 8 on that the script multiplies it by. Of accumulated micro-batches it is"
     " the mean of their losses, as they are before the script divides them by the number of"
-    " batches; of other calls it is the sum. Of a closure, in its first call; what `log(loss=...)`"
-    " was given where no backward was seen.",
+    " batches; of other calls it is the sum. Of a closure, in its first call; the value passed to"
+    " `log(loss=...)` if no backward was seen.",
 )
 
 LOSS_FACTOR = Signal(

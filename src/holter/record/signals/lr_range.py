@@ -29,7 +29,7 @@ LR_RANGE_ERROR = Signal(
     Per.TRIAL,
     Phase.AFTERWARDS,
     "loss",
-    "Standard error, over the held batches, of how much their loss has changed since the start.",
+    "Standard error, over the held batches, of the change of their loss since the start.",
 )
 LR_RANGE_START = Signal(
     "lr_range.start",
@@ -50,7 +50,7 @@ LR_RANGE_MOVED = Signal(
     Per.TRIAL,
     Phase.AFTERWARDS,
     "ratio",
-    "By how much the weights have changed at the end of a trial: norm of the change over norm.",
+    "Relative change of the weights at the end of a trial: norm of the change over norm.",
 )
 LR_RANGE_CONFIGURED = Signal(
     "lr_range.configured",

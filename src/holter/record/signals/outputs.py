@@ -7,9 +7,9 @@ OUTPUT_MIN = Signal(
     Per.LOSS_FUNCTION,
     Phase.FORWARD,
     "",
-    "Smallest value that the loss function was given as prediction. Like all signals of outputs"
-    " and targets it is read in some steps only; of very large predictions the others are of"
-    " evenly spaced samples.",
+    "Smallest prediction passed to the loss function. Like all signals of outputs and targets it"
+    " is read only in some steps; for very large predictions the other signals use evenly spaced"
+    " samples.",
 )
 
 OUTPUT_MAX = Signal(
@@ -17,7 +17,7 @@ OUTPUT_MAX = Signal(
     Per.LOSS_FUNCTION,
     Phase.FORWARD,
     "",
-    "Largest value that the loss function was given as prediction.",
+    "Largest prediction passed to the loss function.",
 )
 
 OUTPUT_SPREAD = Signal(
@@ -26,8 +26,8 @@ OUTPUT_SPREAD = Signal(
     Phase.FORWARD,
     "",
     "Standard deviation of the prediction across the samples of the batch, as a root mean square"
-    " over its units: near 0 where the model answers the same to every input. For losses over"
-    " classes every position is a sample; absent where there is one sample alone.",
+    " over its units: near 0 if the model returns the same for every input. For losses over"
+    " classes every position is a sample; absent for a single sample.",
 )
 
 OUTPUT_SIZE = Signal(
@@ -79,8 +79,8 @@ ACCURACY = Signal(
     Per.LOSS_FUNCTION,
     Phase.FORWARD,
     "share",
-    "Share of the training targets that the largest output (for two-class losses: the sign of the"
-    " logit, or 0.5) got right in the step; ignored targets left out.",
+    "Training accuracy of the step: share of the targets predicted by the largest output (for"
+    " two-class losses: the sign of the logit, or 0.5), without ignored targets.",
 )
 
 TARGET_ENTROPY = Signal(
@@ -88,10 +88,9 @@ TARGET_ENTROPY = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "nats",
-    "Entropy of all class labels seen in training so far: the loss of a model that knows nothing"
-    " but how frequent each class is, under the class weights and the label smoothing that the"
-    " loss function was given. In losses of single logits, the mean over their units; absent where"
-    " each element has a weight of its own.",
+    "Entropy of all class labels seen in training so far: the loss of predicting the class"
+    " frequencies, under the class weights and label smoothing of the loss function. In losses of"
+    " single logits, the mean over their units; absent if each element has its own weight.",
 )
 
 TARGET_BATCH_ENTROPY = Signal(
@@ -126,7 +125,7 @@ TARGET_COUNT = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "targets",
-    "Number of targets of the step, ignored ones left out.",
+    "Number of targets of the step, without ignored ones.",
 )
 
 TARGET_LARGEST_CLASS_FRACTION = Signal(
@@ -134,8 +133,8 @@ TARGET_LARGEST_CLASS_FRACTION = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "share",
-    "Share of the most frequent class among all labels seen so far: the accuracy of a model that"
-    " always answers it. In losses of single logits, the mean over their units.",
+    "Share of the most frequent class among all labels seen so far: the accuracy of always"
+    " predicting it. In losses of single logits, the mean over their units.",
 )
 
 TARGET_IGNORED_FRACTION = Signal(
@@ -143,7 +142,7 @@ TARGET_IGNORED_FRACTION = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "share",
-    "Share of the step's targets that the loss function was told to ignore.",
+    "Share of the step's targets that the loss function ignores.",
 )
 
 TARGET_MEAN = Signal(
@@ -160,7 +159,7 @@ TARGET_STD = Signal(
     Phase.DATA,
     "",
     "Standard deviation of all numeric targets seen so far, about the mean of each unit: its"
-    " square is the squared error of a model that always answers the mean.",
+    " square is the squared error of always predicting the mean.",
 )
 
 TARGET_MIN = Signal(
@@ -193,8 +192,8 @@ TARGET_INPUT_MATCH = Signal(
     Per.LOSS_FUNCTION,
     Phase.DATA,
     "share",
-    "Share of the targets that equal the model's own input at the same place: what its embedding"
-    " of as many entries as there are classes was given last; absent where there is none, or where"
-    " the shapes differ. Of numbers, the share that equals a part of the series (3 axes) that the"
-    " model was given: the variables, at the last positions, that are most like them.",
+    "Share of the targets that equal the model's own input at the same place: the last input of"
+    " its embedding with as many entries as there are classes; absent if there is none, or if the"
+    " shapes differ. For real-valued targets, the share that equals a part of the input series (3"
+    " dimensions): the most similar variables, at the last positions.",
 )

@@ -7,8 +7,8 @@ OVERFIT_LOSS = Signal(
     Per.TRIAL,
     Phase.FORWARD,
     "",
-    "Loss of the same few samples at each step of training on nothing else. The trial `as it is`"
-    " changes nothing; each of the others begins from the same weights with one thing changed.",
+    "Loss of the same few samples at each step of training only on them. The trial `as it is`"
+    " changes nothing; each of the others starts from the same weights with one change.",
 )
 OVERFIT_FLOOR = Signal(
     "overfit.floor",
@@ -40,8 +40,8 @@ OVERFIT_NOISE = Signal(
     Per.TRIAL,
     Phase.FORWARD,
     "",
-    "Standard deviation of the loss when nothing is changed: what is drawn at random in the step;"
-    " in the trial `dropout off` without dropout.",
+    "Standard deviation of the loss without a weight update, from random numbers in the step; in"
+    " the trial `dropout off` without dropout.",
 )
 OVERFIT_QUIET = Signal(
     "overfit.quiet",
@@ -64,7 +64,7 @@ OVERFIT_SPREAD = Signal(
     Phase.AFTERWARDS,
     "ratio",
     "Standard deviation of predictions over the samples after the trial, relative to their size; 0"
-    " where all samples get the same answer.",
+    " if all samples get the same prediction.",
 )
 OVERFIT_SAMPLES = Signal(
     "overfit.samples",
@@ -85,8 +85,8 @@ OVERFIT_TARGETS = Signal(
     Per.TRIAL,
     Phase.DATA,
     "values",
-    "Number of classes and numbers that are to be learned; of losses written by hand, the number of"
-    " values predicted.",
+    "Number of target classes and values to learn; for hand-written losses, the number of"
+    " predicted values.",
 )
 OVERFIT_TRAINABLE = Signal(
     "overfit.trainable",

@@ -10,14 +10,14 @@ def _signal(name: str, unit: str, doc: str) -> Signal:
 RESPONSE_SPREAD = _signal(
     "spread",
     "",
-    "Standard deviation across the samples of a batch of what a model returned, as a root mean"
-    " square over its units: of the first call with gradients enabled before the step's first"
-    " backward, for batches of at least four. An owner is a model, or a direct part of one that the"
-    " script calls by itself (`model.encoder`); `[1]` is the second tensor that it returned;"
-    " sampled. Of at most 4096 elements of each sample.",
+    "Standard deviation of a model's output across the samples of a batch, as a root mean square"
+    " over its units: of the first call with gradients enabled before the step's first backward,"
+    " for batches of at least four. An owner is a model, or a direct part of one that the script"
+    " calls separately (`model.encoder`); `[1]` is the second tensor of its output; sampled. Of at"
+    " most 4096 elements of each sample.",
 )
 RESPONSE_SIZE = _signal("size", "", "Root mean square of the same elements.")
-RESPONSE_UNITS = _signal("units", "units", "Number of elements that the model returned a sample.")
+RESPONSE_UNITS = _signal("units", "units", "Number of output elements per sample.")
 RESPONSE_INPUT_SPREAD = _signal(
     "input_spread",
     "",

@@ -21,11 +21,13 @@ STREAM_READ = _signal(
 STREAM_DISTINCT = _signal(
     "distinct",
     "samples",
-    "Different samples among those read in the pass, inputs and targets together; of up to 1024"
+    "Distinct samples among those read in the pass, inputs and targets together; of up to 1024"
     " elements of each tensor of a sample. Beyond 4096 an estimate, with an error of 1.6 %.",
 )
 STREAM_SEEN = _signal(
-    "seen", "samples", "Different samples among all read from the loader so far, counted likewise."
+    "seen",
+    "samples",
+    "Distinct samples among all read from the loader so far, counted in the same way.",
 )
 STREAM_COLLAPSED = _signal(
     "collapsed",
@@ -45,8 +47,9 @@ STREAM_MAX = _signal("max", "", "Largest of the same elements.")
 STREAM_VALUES = _signal(
     "values",
     "",
-    "Different numbers among 64 of these elements of each batch, of the whole pass: few for inputs"
-    " that are codes, such as boards and one-hot categories. Of tokens if these are the inputs.",
+    "Distinct numbers among 64 of these elements of each batch, over the whole pass: few for"
+    " inputs that are codes, such as boards and one-hot categories. Of tokens if these are the"
+    " inputs.",
 )
 STREAM_TOKENS = _signal(
     "tokens",

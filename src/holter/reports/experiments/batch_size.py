@@ -24,7 +24,7 @@ def results(run: Run) -> list[ResultTable]:
     )
     value, low, high = scales[-1]
     certain = bool(np.isfinite(high)) and high <= _WIDE * low
-    notes = [] if certain else [f"too uncertain to advise a batch size; it is {batch:.0f} now"]
+    notes = [] if certain else [f"too uncertain to suggest a batch size; it is {batch:.0f} now"]
     noise = ResultTable(
         _NAME,
         "gradient noise scale, in samples",
@@ -36,7 +36,7 @@ def results(run: Run) -> list[ResultTable]:
 
 
 def _sizes(batch: float, scale: float) -> ResultTable:
-    """Steps and samples to the same loss, and learning rates, relative to the present batch."""
+    """Steps and samples to the same loss, and learning rates, relative to the current size."""
     rows: list[tuple[Cell, ...]] = []
     for factor in _FACTORS:
         size = batch * factor
@@ -47,10 +47,10 @@ def _sizes(batch: float, scale: float) -> ResultTable:
         rows.append((int(size), steps, steps * factor, rate, rate**0.5))
     return ResultTable(
         _NAME,
-        "other batch sizes, relative to the present one",
+        "other batch sizes, relative to the current one",
         ("batch size", "steps", "samples", "lr (SGD)", "lr (Adam)"),
         tuple(rows),
-        (f"the batch size is {batch:.0f} now; the factors hold at this stage of the training",),
+        (f"the batch size is {batch:.0f} now; the factors apply to this stage of the training",),
     )
 
 

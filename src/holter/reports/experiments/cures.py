@@ -35,7 +35,7 @@ def _row(change: TriedChange) -> tuple[str, str, float | None, float | None, int
 def _notes(cures: Cures) -> list[str]:
     notes = []
     if (change := cures.improvement) is not None:
-        notes.append(f"smallest change with which the training learns far more: {change.name}")
+        notes.append(f"smallest change that makes the training learn far more: {change.name}")
     elif (change := cures.smallest) is not None:
         notes.append(f"smallest change that restores learning: {change.name}")
     elif (change := cures.localising) is not None:
@@ -43,7 +43,7 @@ def _notes(cures: Cures) -> list[str]:
     if idle := cures.with_effect(Effect.IDLE):
         notes.append(f"nothing to change: {', '.join(idle)}")
     if cures.untried:
-        notes.append(f"not tried for lack of time: {', '.join(cures.untried)}")
+        notes.append(f"not tried (out of time): {', '.join(cures.untried)}")
     return notes
 
 

@@ -34,7 +34,7 @@ def results(run: Run) -> list[ResultTable]:
     if shares:
         tables.append(ResultTable(_NAME, "classes", ("split", "class", "share, %"), tuple(shares)))
     if keys := _keys(run):
-        heads = ("column", "shared, %", "score", "without relatives", "without others")
+        heads = ("column", "shared, %", "score", "without related samples", "without others")
         tables.append(ResultTable(_NAME, "groups and times in both splits", heads, keys))
     samples = [row for split in splits for row in _samples(run, split)]
     if samples:

@@ -41,7 +41,7 @@ def results(run: Run) -> list[ResultTable]:
 
 
 def _summary(what: DataEvaluated) -> ResultTable:
-    notes = [] if what.is_complete else ["time ran out: only a part of the data was evaluated"]
+    notes = [] if what.is_complete else ["out of time: only a part of the data was evaluated"]
     if not what.function:
         notes.append("the loss does not match a torch loss function: predictions are unknown")
     rows: list[tuple[str, float | int]] = [("samples", what.samples), ("mean loss", what.loss)]
@@ -83,9 +83,7 @@ def _labels(run: Run, since: float) -> list[ResultTable]:
             for one in suspected
             if one.data == data.data
         )
-        title = (
-            f"labels that are likely wrong: {data.suspected} of {data.samples} {data.data} samples"
-        )
+        title = f"likely label errors: {data.suspected} of {data.samples} {data.data} samples"
         columns = ("index", "label", "more likely", "quality")
         tables.append(ResultTable(_NAME, title, columns, rows))
     return tables

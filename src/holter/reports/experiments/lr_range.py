@@ -58,7 +58,7 @@ def _configured(test: RangeTest) -> tuple[Cell, ...]:
     trial = test.trial_at(peak)
     if trial is not None:
         if not np.isfinite(trial.level):
-            notes.append("the loss is soon not finite")
+            notes.append("the loss soon becomes non-finite")
         elif trial.level > test.level:
             notes.append(f"the loss rises to {trial.level:.3g}")
         else:
@@ -70,7 +70,11 @@ def _diverges(test: RangeTest) -> tuple[Cell, ...]:
     if not np.isfinite(test.diverges):
         highest = max(float(sweep.rates[-1]) for sweep in test.sweeps)
         return "diverges", None, f"not up to {highest:.2g}"
-    return "diverges", test.diverges, f"from here on the loss is above its start, {test.level:.3g}"
+    return (
+        "diverges",
+        test.diverges,
+        f"from here on the loss is above its initial value, {test.level:.3g}",
+    )
 
 
 def _estimators(test: RangeTest) -> ResultTable:

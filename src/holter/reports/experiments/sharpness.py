@@ -57,7 +57,7 @@ def _eigenvalues(run: Run) -> list[tuple[Cell, ...]]:
         if SHARPNESS_BOUND in run and matrix in run[SHARPNESS_BOUND]:
             bound = float(run[SHARPNESS_BOUND][matrix].values[-1])
             rate = float(run[SHARPNESS_RATE][""].values[-1])
-            note = f"{value / bound:.0%} of what is stable at a learning rate of {rate:.3g}"
+            note = f"{value / bound:.0%} of the stability bound at a learning rate of {rate:.3g}"
         rows.append((matrix, value, 100 * error if np.isfinite(error) else None, bound, note))
     return rows
 

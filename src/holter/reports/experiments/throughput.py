@@ -56,7 +56,7 @@ def _steps(run: Run) -> ResultTable:
         rows.append(("with one cached batch", _MS * cached, 0.0))
     if loaded is not None and cached:
         notes.append(
-            f"without waiting for data the training would be {loaded / cached:.2g} times as fast"
+            f"without waiting for data, training would be {loaded / cached:.2g} times as fast"
             if loaded > 1.1 * cached
             else "the loader keeps up: training on a cached batch is not faster"
         )
@@ -69,7 +69,7 @@ def _steps(run: Run) -> ResultTable:
     return ResultTable(
         _NAME,
         "time of a training step",
-        ("", "ms", "of it waiting, ms"),
+        ("", "ms", "waiting, ms"),
         tuple(rows),
         (*notes, *_use(run, cached)),
     )
@@ -100,7 +100,7 @@ def _workers(run: Run) -> ResultTable | None:
     )
     notes = ["a step waits for a batch only if the workers take longer than the step itself"]
     if len(loading) == 1:
-        notes = ["a batch is made so quickly that workers were not tried"]
+        notes = ["batches are loaded so quickly that workers were not tried"]
     columns = ("workers", "loader alone, ms per batch", "predicted step, ms")
     return ResultTable(_NAME, "numbers of workers", columns, rows, tuple(notes))
 

@@ -77,7 +77,7 @@ class ScriptBench:
         late = process.is_alive()
         end(process)
         if late:
-            return f"not all of it: {seconds:.0f} s were over"
+            return f"stopped after {seconds:.0f} s"
         return "" if process.exitcode in (0, 1) else last_line(output)
 
     def record(self, *, seconds: float | None = None) -> float:
@@ -95,7 +95,7 @@ class ScriptBench:
         if not (self._run / "rank-0").is_dir():
             shutil.rmtree(self._run, ignore_errors=True)
             raise HolterError(
-                f"{self._command.script} ended before it imported torch: there is no training to"
+                f"{self._command.script} ended before importing torch: there is no training to"
                 " examine."
             )
         self._learn(result_in(self._run), taken)

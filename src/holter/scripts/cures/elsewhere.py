@@ -41,7 +41,7 @@ class HandedOutBench:
                 taken = 0.0 if result is None else result.seconds
                 why = last_line(task.log) or f"the process ended ({state})"
                 if state is State.MISSING:
-                    why = "its process was lost or took too long"
+                    why = "its process was lost or timed out"
                 yield tried(tasks[task], self._run, taken, why)
 
     def _task(self, trial: CureTrial) -> Task:

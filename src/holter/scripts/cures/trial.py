@@ -56,7 +56,9 @@ class Command:
     def find(self) -> Script:
         """Return the script, ready to run."""
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise HolterError("A script is examined in one process: start it without a launcher.")
+            raise HolterError(
+                "A script is examined in a single process: start it without a launcher."
+            )
         return find_module(self.script) if self.as_module else find_script(self.script)
 
 

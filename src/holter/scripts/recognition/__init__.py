@@ -79,7 +79,7 @@ def recognise(
     if out is not None:
         require_free(out, 0)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise HolterError("A script is tried in one process: start it without a launcher.")
+        raise HolterError("A script is examined in a single process: start it without a launcher.")
     path = (out or new_folder(found.name)).absolute()  # wherever the script goes from here
     own = [path, RUNS.absolute(), *(each for each in writes if each is not None)]
     scratch = Scratch.over(Path.cwd(), Path(found.folder), free=own)
@@ -116,7 +116,7 @@ def recognise(
         if isinstance(error, Left):
             return error.outcome()
         if isinstance(error, KeyboardInterrupt):
-            tell(f"interrupted while {script} was running; nothing was tried")
+            tell(f"interrupted while {script} was running; no experiment was run")
             for session in began:
                 session.close()
                 session.watch.close(error=error)
@@ -171,7 +171,7 @@ def _hand_over(
         except HolterError:
             raise
         except Exception as error:
-            refusal = declined(f"{script} could not be understood: {first_line(error)}.")
+            refusal = declined(f"{script} could not be analysed: {first_line(error)}.")
             if otherwise is None:
                 raise refusal from error
             return otherwise(refusal)

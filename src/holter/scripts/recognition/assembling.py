@@ -100,7 +100,7 @@ def _assemble(session: Session) -> Assembled:
         if each.capture.proof is None:
             raise each.site.declined(
                 each.site.statement,
-                f"ran {_times(each)}; a step is extracted from two that were seen whole",
+                f"ran {_times(each)}; extracting a step needs two complete ones",
                 WayOut.LONGER,
             )
     replays = {key: _replay(each) for key, each in seen.items()}
@@ -191,9 +191,9 @@ def _nothing(session: Session) -> Exception:
         )
     if session.processes:
         return declined(
-            f"The script trains in {session.processes} other process"
-            f"{'es' if session.processes > 1 else ''} that it starts itself;"
-            " the step is looked for in the first process only.",
+            f"The script trains in {session.processes} other"
+            f" process{'es' if session.processes > 1 else ''} that it starts itself; holter looks"
+            " for the step only in the first process.",
             WayOut.ONE_PROCESS,
         )
     return declined(
@@ -202,7 +202,7 @@ def _nothing(session: Session) -> Exception:
 
 
 def _times(seen: Seen) -> str:
-    return "only once" if not seen.rows else f"{len(seen.rows) + 1} times, never whole"
+    return "only once" if not seen.rows else f"{len(seen.rows) + 1} times, never completely"
 
 
 def _with_optimizer(pattern: Pattern, session: Session, notes: list[str]) -> Pattern:
@@ -214,14 +214,14 @@ def _with_optimizer(pattern: Pattern, session: Session, notes: list[str]) -> Pat
         site = session.sites[pattern.sites[-1]].site
         raise site.declined(
             site.statement,
-            "is followed by updates that no optimizer of torch makes: neither SGD nor Adam"
-            " changes the weights like this in its first step",
+            "is followed by updates that match no torch optimizer: neither SGD nor Adam changes"
+            " the weights like this in its first step",
             WayOut.OPTIMIZER,
         )
     rate = made.param_groups[0]["lr"]
     notes.append(
-        "The weights are updated without an optimizer of torch; experiments use"
-        f" torch.optim.{type(made).__name__}(lr={rate:g}), which makes the same first update."
+        "The weights are updated without a torch optimizer; experiments use"
+        f" torch.optim.{type(made).__name__}(lr={rate:g}), whose first update is the same."
     )
     return replace(pattern, optimizers=(made,))
 
@@ -314,7 +314,7 @@ def _written(
 
 
 class _Sum:
-    """Several losses of one step: their gradients add up, as these losses do here."""
+    """The step has several losses: their gradients are accumulated; experiments sum the losses."""
 
     def __init__(self, parts: Sequence[Replay]) -> None:
         self._parts = parts
@@ -371,21 +371,25 @@ def _notes(
 ) -> list[str]:
     notes = [note for each in seen.values() for note in each.site.notes]
     if not exact:
-        notes.append("A repeated step gives the script's own loss only but for rounding.")
+        notes.append("A repeated step reproduces the script's loss up to rounding.")
     notes += [
-        f"{place}: backward is called again on the same loss; here it is called once."
+        f"{place}: backward is called again on the same loss; experiments call it once."
         for place in sorted(session.repeated)
     ]
     proofs = [each.capture.proof for each in seen.values()]
     if any(proof is not None and not proof.belongings.complete for proof in proofs):
         notes.append("The step uses more objects than can be put back between two repetitions.")
     if any(each.capture.carries for each in seen.values()):
-        notes.append("Calls before the step compute a part of its loss: they are repeated as well.")
+        notes.append(
+            "Calls before the step compute a part of its loss; experiments repeat them as well."
+        )
     if not any(tensors(batch) for batch in batches):
-        why = "Batches are objects of another kind" if batches[0] else "The step draws its own data"
-        notes.append(f"{why}: no tensors of a batch are seen, and tests of them are left out.")
+        why = "Batches are objects without tensors" if batches[0] else "The step draws its own data"
+        notes.append(
+            f"{why}: batches have no visible tensors, and experiments on them are skipped."
+        )
     elif len(batches) == 1 and all(len(each.rows) > 1 for each in seen.values()):
-        notes.append("The same data is used at every step: it is taken for one batch.")
+        notes.append("Every step uses the same data: it is treated as one batch.")
     return notes
 
 
@@ -393,6 +397,6 @@ def _notes_on_writes(phases: Sequence[LossPhase], *, by_value: bool) -> Iterator
     """Say what the script does to gradients that a repeated step does not do."""
     for phase in phases:
         if phase.regrade is not None and phase.regrade.run is None:
-            yield f"{phase.regrade.where} changes gradients before the update; here it does not."
+            yield f"{phase.regrade.where} changes gradients before the update; experiments do not."
     if by_value and all(phase.regrade is None for phase in phases):
-        yield "Gradients are clipped one by one in the script; here they are not clipped."
+        yield "The script clips gradients one by one; experiments do not clip them."

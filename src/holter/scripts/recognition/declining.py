@@ -25,27 +25,27 @@ class WayOut(StrEnum):
         "\n`holter.Setup.of_watch(watch, loss, train_loader)`"
     )
     LONGER = (
-        "Let the script train for longer: `--seconds 60`, arguments that give it more data or"
-        f" epochs, or smaller batches.\nOr leave the loop out. {_SETUP}"
+        "Record the script for longer: `--seconds 60`, or use arguments for more data, more epochs"
+        f" or smaller batches.\nOr do without the loop. {_SETUP}"
     )
     NO_TRAINING = (
-        "Pass the arguments that make the script train, after its name:"
-        f" `holter try preflight train.py --mode train`.\nOr leave the script out. {_SETUP}"
+        "Pass the arguments that make the script train after its name: `holter try preflight"
+        f" train.py --mode train`.\nOr do without the script. {_SETUP}"
     )
     ONE_PROCESS = (
-        "Let it train in the process that is started, if it has an argument for that, such as"
-        f" `--num-processes 0`.\nOr leave the processes out. {_SETUP}"
+        "Train in the main process, if the script has an argument for that, such as"
+        f" `--num-processes 0`.\nOr do without the processes. {_SETUP}"
     )
     OPTIMIZER = (
-        "Replace the updates by an optimizer of torch:"
-        " `optimizer = torch.optim.SGD(model.parameters(), lr=0.1)`, then `optimizer.step()`."
-        f"\nOr name one for the experiments. {_SETUP}"
+        "Replace the updates by a torch optimizer: `optimizer ="
+        " torch.optim.SGD(model.parameters(), lr=0.1)`, then `optimizer.step()`.\nOr name one for"
+        f" the experiments. {_SETUP}"
     )
     MODULE = (
-        "Keep the tensors in a module: `self.weight = torch.nn.Parameter(...)`, so that they can"
-        f" be put back after an experiment.\n{_SETUP}"
+        "Store the tensors in a module: `self.weight = torch.nn.Parameter(...)`, so that"
+        f" experiments can restore them.\n{_SETUP}"
     )
-    ONE_MODEL = f"Choose one of the models. {_SETUP}"
+    ONE_MODEL = f"Select one of the models. {_SETUP}"
 
 
 class NotRecognisedError(HolterError):

@@ -33,7 +33,7 @@ class Match:
         made = {}
         for name, (places, spec, were) in self.variables.items():
             if any(place is not None for place in places) and len(leaves) != self.count:
-                raise ValueError("this loader delivers another kind of batch")
+                raise ValueError("this loader delivers batches of a different structure")
             now = [
                 was if place is None else _like(leaves[place], was)
                 for place, was in zip(places, were, strict=True)

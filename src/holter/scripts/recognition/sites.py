@@ -235,7 +235,7 @@ def _argument(
     source: Source, frame: FrameType, call: ast.Call, parameter: str, *, everywhere: bool
 ) -> tuple[ast.expr, Source, ast.Call, FrameType]:
     """What a function's caller has given for a parameter."""
-    why = "is given a loss whose origin cannot be followed"
+    why = "receives a loss whose origin cannot be traced"
     statement = source.said(source.statement(call))
     caller = frame.f_back
     if caller is None or (is_library(caller.f_code.co_filename) and not everywhere):

@@ -44,8 +44,7 @@ def compare(replay: Replay, proof: Proof) -> bool:
         raise _refusal(
             replay,
             len(replay.plan.forward) - 1,
-            f"depends on {len(missing)} parameters through values that were computed before"
-            " the step began",
+            f"depends on {len(missing)} parameters through values computed before the step began",
         )
     if same([proof.loss], [loss]):
         return True
@@ -54,7 +53,7 @@ def compare(replay: Replay, proof: Proof) -> bool:
         for name, own in proof.values.items():
             last = _last_writer(replay, name)
             if name in values and last == place and not close(own, values[name]):
-                raise _refusal(replay, place, f"gives another `{name}` when it is run again")
+                raise _refusal(replay, place, f"gives a different `{name}` when it is run again")
     if not close([proof.loss], [loss]):
         raise _refusal(
             replay,
@@ -82,7 +81,9 @@ def require_repeatable(
         for name, value in values.items():
             if not close(value, again[name], SAME):
                 raise _refusal(
-                    replay, place, f"gives another `{name}` each time it is run from the same state"
+                    replay,
+                    place,
+                    f"gives a different `{name}` each time it is run from the same state",
                 )
 
 
@@ -93,7 +94,7 @@ def _require_backward(replay: Replay, loss: Tensor) -> None:
             torch.autograd.backward(loss.mean())
     except Exception as error:
         last = len(replay.plan.forward) - 1
-        why = f"cannot be called otherwise: {first_line(error)}"
+        why = f"cannot be called separately: {first_line(error)}"
         raise _refusal(replay, last, why) from error
 
 

@@ -108,10 +108,10 @@ class RerunInvestigation:
                 return
             found, before = seen.birth, replay.birth
             if not set_badly and (found is None or found.is_from_outside):
-                yield "no operation of torch since the update before produced it"
+                yield "no torch operation since the previous update produced it"
                 found = self._followed(values).birth
             if found is None or before is None:
-                yield "no line of the script was seen to produce it"
+                yield "no line of the script was found to produce it"
                 return
             found = replace(found, before_step=True)
             if not found.samples:  # those of the batch in which it was met
@@ -136,7 +136,7 @@ class RerunInvestigation:
             _, seen = self._play(UNCHANGED, self._unchanged_run(), records=False)
             self._seconds = time.monotonic() - began
             if departs := self._departs():
-                yield f"{departs}: its numbers are not held"
+                yield f"{departs}: its numbers are not held constant"
                 return
             yield from self._held(seen, began + _HOLDING_SECONDS)
 
@@ -155,7 +155,7 @@ class RerunInvestigation:
             for step in recorded.keys() & self._all.keys()
             if step < self._failing and not same_bits(self._all[step], recorded[step])
         ]
-        return f"the script runs in another way from step {min(differ)} on" if differ else ""
+        return f"the script deviates from step {min(differ)} on" if differ else ""
 
     def _unchanged_run(self) -> Rerun:
         alarm = self._capture.alarm.step
@@ -187,7 +187,7 @@ class RerunInvestigation:
         reproduction = self._compare(trial, seen)
         yield reproduction.says
         if reproduction.verdict == NOT_REPRODUCED:
-            yield "no change is tried: it would be tried on another training"
+            yield "no change is tried, because it would be tried on a different training"
             return
         if seen.met is not None:
             self._trace(seen.met)
@@ -353,7 +353,7 @@ class RerunInvestigation:
             )
             yield triage.says
         if late:
-            yield "not all changes were tried: each takes a run of the script"
+            yield "not all changes were tried: each needs a run of the script"
         else:
             self._lab.event(ChangesTried())
 

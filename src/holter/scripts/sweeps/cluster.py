@@ -51,7 +51,7 @@ class RayWorkers:
         except ModuleNotFoundError:
             raise HolterError("--on ray needs Ray: pip install 'holter[ray]'.") from None
         if not self._cpus and not self._gpus:
-            raise HolterError("--cpus 0 needs --gpus: a task has to take something of a node.")
+            raise HolterError("--cpus 0 needs --gpus: a task must use some resource of a node.")
         here, excluded = Path.cwd(), [*_EXCLUDED]
         if self._output.absolute().is_relative_to(here):
             excluded.append(f"/{self._output.absolute().relative_to(here)}")

@@ -78,7 +78,7 @@ class Sweep:
             before = json.loads(path.read_text())["variants"]
             if before != json.loads(json.dumps(mine)):
                 raise HolterError(
-                    f"{self.folder} holds a sweep of other commands; give another --out folder."
+                    f"{self.folder} holds a sweep of different commands; use another --out folder."
                 )
         self.folder.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".tmp")
