@@ -46,6 +46,14 @@ def test_a_script_outside_the_repository_is_no_file() -> None:
     )
 
 
+def test_a_finding_from_the_source_points_at_its_line() -> None:
+    read = dataclasses.replace(FLAT, place="train.py:48")
+    train = run(environment=Environment(("src/train.py",)))
+    assert "file=src/train.py,line=48," in github.render(train, Checkup((read,)))
+    beside = dataclasses.replace(FLAT, place="model.py:7")
+    assert "file=src/train.py,title=" in github.render(train, Checkup((beside,)))
+
+
 def test_nothing_found_is_a_notice() -> None:
     assert github.render(*SITUATIONS["nothing"]) == (
         "::notice file=train.py,title=holter%3A learned"

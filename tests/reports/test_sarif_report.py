@@ -151,3 +151,10 @@ def test_a_fingerprint_lasts_from_run_to_run_and_is_never_shared() -> None:
     marks = [each["partialFingerprints"]["holter/v1"] for each in (*first, *second)]
     assert marks[0] == marks[2]
     assert len(set(marks)) == 3
+
+
+def test_a_finding_from_the_source_has_its_line() -> None:
+    read = dataclasses.replace(FLAT, place="train.py:48")
+    tool_run = rendered((run(environment=Environment(("src/train.py",))), Checkup((read,))))
+    (place,) = tool_run["results"][0]["locations"]
+    assert place["physicalLocation"]["region"] == {"startLine": 48}

@@ -43,7 +43,7 @@ def summary_of(run: Run, checkup: Checkup) -> Summary:
     """Return the row of a run."""
     line, diagnosis, environment = headline(run, checkup), diagnose(checkup), run.meta.environment
     leading = diagnosis.leading
-    cause = "" if leading is None else title(leading.rule) if diagnosis.known else "Cause unknown"
+    cause = "" if leading is None else title(leading) if diagnosis.known else "Cause unknown"
     return Summary(
         status=run.meta.status or "",
         steps=run.steps,

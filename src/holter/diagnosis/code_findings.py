@@ -44,6 +44,7 @@ def concluded(rule: Rule, facts: Facts, mistakes: Mapping[str, Mistake]) -> Iter
             onset=0,
             evidence=_evidence(facts, first),
             fix=mistake.fix.format(subject=first.subject, code=first.code),
+            place=first.where,
         )
 
 

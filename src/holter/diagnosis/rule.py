@@ -109,10 +109,12 @@ class Rule:
         fix: str,
         severity: Severity | None = None,
         explains: Iterable[str] | None = None,
+        place: str = "",
     ) -> Finding:
         """The condition holds, and does damage.
 
         `explains` narrows or widens what `causes.py` says of this rule, for this finding alone.
+        `place` is the file and line of the statement at fault.
         """
         return Finding(
             rule=self.name,
@@ -125,6 +127,7 @@ class Rule:
             fix=fix,
             explains=None if explains is None else tuple(explains),
             preview=self.preview,
+            place=place,
         )
 
     def excused(self, *subject: object) -> Normal | None:

@@ -59,7 +59,8 @@ class Finding:
     A finding of a `preview` rule is at most a warning: it never fails a check.
     `explains` names rules whose findings are consequences of this one, where that differs from
     what the differential assumes of the rule. `confirmed_by` names the change to the training that
-    removes the cause and restores learning.
+    removes the cause and restores learning. `place` is the file and line of the statement at fault,
+    where the source shows it.
     """
 
     rule: str
@@ -73,6 +74,7 @@ class Finding:
     explains: tuple[str, ...] | None = None
     preview: bool = False
     confirmed_by: str = ""
+    place: str = ""
 
     def __post_init__(self) -> None:
         if self.preview and self.severity > Severity.WARNING:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from holter.diagnosis.causes import FROM_SOURCE
 from holter.diagnosis.differential import Diagnosis
 from holter.diagnosis.engine import all_rules
 from holter.diagnosis.signal_words import source
@@ -67,10 +68,15 @@ def on_card(diagnosis: Diagnosis) -> set[str]:
     return {verdict.rule for verdict in named}
 
 
-def title(rule: str) -> str:
-    """Return the condition of a rule as its page states it, without the period."""
-    entry = all_rules().get(rule)
-    return entry.title.rstrip(".") if entry is not None and entry.title else rule
+def title(finding: Finding) -> str:
+    """Return the condition as the page of the rule states it, without the period.
+
+    A page about the source covers several mistakes; the summary says which one it is.
+    """
+    if finding.rule in FROM_SOURCE:
+        return "Mistake in the source"
+    entry = all_rules().get(finding.rule)
+    return entry.title.rstrip(".") if entry is not None and entry.title else finding.rule
 
 
 def some(names: Sequence[str], *, most: int = _MOST_NAMES) -> str:
@@ -90,7 +96,7 @@ def _heading(diagnosis: Diagnosis, width: int, word: Word | None) -> list[Line]:
     """Return severity, condition, and the rule at the right margin or on its own line."""
     finding = diagnosis.leading
     assert finding is not None
-    condition = title(finding.rule) if diagnosis.known else "cause unknown"
+    condition = title(finding) if diagnosis.known else "cause unknown"
     text, style = word or (f"{diagnosis.severity}".upper(), COLOR[diagnosis.severity])
     severity = (f"{text}  ", style)
     label = tag(finding)

@@ -96,6 +96,12 @@ def script(run: Run) -> str | None:
     return None
 
 
+def line_in(file: str, finding: Finding) -> int | None:
+    """Return the line of a file that a finding is about, if the source shows it."""
+    name, _, line = finding.place.rpartition(":")
+    return int(line) if name == PurePath(file).name and line.isdecimal() else None
+
+
 def clear_rules(checkup: Checkup) -> dict[str, str]:
     """Return the rules that found nothing odd, each with all that was measured."""
     odd: tuple[Verdict, ...] = (*checkup.findings, *checkup.normal, *checkup.not_examined)

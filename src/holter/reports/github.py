@@ -4,7 +4,7 @@ from holter.diagnosis.differential import Diagnosis, diagnose
 from holter.diagnosis.engine import Checkup
 from holter.record import Run
 from holter.record.findings import Finding, Severity
-from holter.reports._facts import ending, evidence_line, script, tally
+from holter.reports._facts import ending, evidence_line, line_in, script, tally
 from holter.reports._outcome import headline
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -32,7 +32,9 @@ def render(run: Run, checkup: Checkup) -> str:
 def _annotation(finding: Finding, details: list[str], file: str | None) -> str:
     preview = "preview, " if finding.preview else ""
     title = f"holter: {finding.rule} ({preview}{finding.confidence}, since step {finding.onset})"
-    return _command(_COMMAND[finding.severity], title, "\n".join([finding.summary, *details]), file)
+    line = None if file is None else line_in(file, finding)
+    text = "\n".join([finding.summary, *details])
+    return _command(_COMMAND[finding.severity], title, text, file, line)
 
 
 def _card(diagnosis: Diagnosis) -> list[str]:
@@ -52,8 +54,11 @@ def _evidence(finding: Finding) -> list[str]:
     return [f"evidence: {evidence_line(reading)}" for reading in finding.evidence]
 
 
-def _command(command: str, title: str, message: str, file: str | None) -> str:
+def _command(
+    command: str, title: str, message: str, file: str | None, line: int | None = None
+) -> str:
     properties = f"file={_property(file)}," if file else ""
+    properties += f"line={line}," if line else ""
     return f"::{command} {properties}title={_property(title)}::{_data(message)}"
 
 

@@ -223,6 +223,7 @@ def _finding(finding: Finding, read: Run | None) -> dict[str, Any]:
         "level": str(finding.level),
         "preview": finding.preview,
         "confirmed_by": finding.confirmed_by or None,
+        "place": finding.place or None,
         "summary": finding.summary,
         "onset": finding.onset,
         "evidence": [_evidence(reading, read) for reading in finding.evidence],

@@ -12,7 +12,7 @@ from holter.diagnosis.engine import Checkup, all_rules
 from holter.diagnosis.rule import Rule
 from holter.record import Run
 from holter.record.findings import Finding, Severity
-from holter.reports._facts import ending, evidence_line, script
+from holter.reports._facts import ending, evidence_line, line_in, script
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -92,7 +92,7 @@ def _results(run: Run, checkup: Checkup, names: list[str]) -> list[dict[str, Any
             },
         }
         if file is not None:
-            result["locations"] = [_location(file)]
+            result["locations"] = [_location(file, line_in(file, finding) or 1)]
         results.append(result)
     return results
 
@@ -103,11 +103,11 @@ def _message(finding: Finding) -> str:
     return "\n".join([finding.summary, *evidence, *fix])
 
 
-def _location(file: str) -> dict[str, Any]:
+def _location(file: str, line: int) -> dict[str, Any]:
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": quote(file), "uriBaseId": "%SRCROOT%"},
-            "region": {"startLine": 1},
+            "region": {"startLine": line},
         }
     }
 

@@ -25,7 +25,7 @@ def leading_card(view: View, figures: Figures) -> Html:
     diagnosis = view.diagnosis
     finding = diagnosis.leading
     assert finding is not None
-    condition = title(finding.rule) if diagnosis.known else "Cause unknown"
+    condition = title(finding) if diagnosis.known else "Cause unknown"
     severity = str(diagnosis.severity)
     commands = [*diagnosis.experiments, f"holter explain {finding.rule}"]
     return element(
@@ -48,7 +48,7 @@ def other_card(view: View, finding: Finding, figures: Figures) -> Html:
     severity = str(finding.severity)
     return element(
         "details",
-        element("summary", _heading(severity, title(finding.rule), finding, "h3")),
+        element("summary", _heading(severity, title(finding), finding, "h3")),
         element("p", with_code(finding.summary), class_="summary"),
         _fix(finding, "Fix") if finding.fix else joined(),
         _evidence(view, finding, figures),
