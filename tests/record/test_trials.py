@@ -15,6 +15,7 @@ DETAILED = (
         TrialKind.WARM_UP,
         TrialKind.HELD,
         TrialKind.COUNTER_HELD,
+        TrialKind.COUNTER_KEPT,
     ),
 )
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.accumulations import CONSTANT, accumulation_changes
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.facts.replayed_changes import ChangeFamily
 from holter.diagnosis.facts.replays import Replayed, replayed
@@ -16,8 +17,6 @@ from holter.record.band import WINDOW, Band
 from holter.record.events import CaptureWritten
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BACKWARD_CALLS, GRAD_TOTAL_NORM, LOSS
-
-_CONSTANT = 5  # steps with one number before it counts as changed
 
 
 @rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(BACKWARD_CALLS, LOSS))
@@ -55,10 +54,10 @@ def changed_accumulation(
     - Compare gradient norms before and after the change: they should agree.
     """
     calls = facts.run[BACKWARD_CALLS].get("")
-    if calls is None or len(calls) <= _CONSTANT:
+    if calls is None or len(calls) <= CONSTANT:
         yield changed_accumulation.not_examined("too few steps with a count of backward() calls")
         return
-    changes = _changes(calls)
+    changes = accumulation_changes(calls)
     if not changes:
         yield changed_accumulation.clear(
             f"a step takes {number(float(np.median(calls.values)))} backward() calls throughout"
@@ -66,7 +65,10 @@ def changed_accumulation(
         return
     replay = replayed(facts.run)
     failing = _failing(facts, replay, changes, max_delay)
-    near = [step for step in changes if failing is not None and 0 <= failing - step <= max_delay]
+    tried = None if replay is None else _tried(replay)
+    # A trial tells more than how soon it fails: small steps take their time to go wrong.
+    delay = len(calls) if tried else max_delay
+    near = [step for step in changes if failing is not None and 0 <= failing - step <= delay]
     before, after = changes[near[-1] if near else next(iter(changes))]
     if not near or failing is None:
         yield changed_accumulation.harmless(
@@ -76,13 +78,12 @@ def changed_accumulation(
         return
     step = near[-1]
     survived = [e for e in changes if e + max_delay < failing and changes[e] == (before, after)]
-    if survived:
+    if survived and not tried:
         yield changed_accumulation.clear(
             f"the same change at step {survived[0]} is followed by no failure"
         )
         return
-    tried = None if replay is None else _tried(replay)
-    if tried is False:
+    if tried == "":
         yield changed_accumulation.clear("as many batches per step as before did not cure it")
         return
     growth = _growth(facts, step, failing)
@@ -94,7 +95,7 @@ def changed_accumulation(
         )
         return
     grown = f", and gradients grow {number(growth)} times" if growth is not None else ""
-    cured = "; with the earlier number it does not fail" if tried else ""
+    cured = f"; {tried} cures it" if tried else ""
     yield changed_accumulation.finding(
         f"the failure of step {failing} follows a change in the number of batches per step, from"
         f" {before:g} to {after:g} at step {step}{grown}{cured}",
@@ -111,16 +112,6 @@ def changed_accumulation(
         fix="divide each loss by the number of batches of its own step:"
         " `(loss / batches_of_this_step).backward()`",
     )
-
-
-def _changes(calls: Series) -> dict[int, tuple[float, float]]:
-    """Return the steps at which the number changes after it was constant: before and after."""
-    found = {}
-    for place in range(_CONSTANT, len(calls)):
-        before, now = calls.values[place - _CONSTANT : place], float(calls.values[place])
-        if (before == before[0]).all() and now != before[0]:
-            found[int(calls.steps[place])] = (float(before[0]), now)
-    return found
 
 
 def _failing(
@@ -152,11 +143,15 @@ def _leaves_its_band(loss: Series, step: int, delay: int) -> bool:
     return len(before) > 0 and not (after <= Band.of(before).ceiling()).all()
 
 
-def _tried(replay: Replayed) -> bool | None:
-    """Return whether as many batches as before cured the failure; None if it was not tried."""
-    if replay.cured_by(ChangeFamily.ACCUMULATION):
-        return True
-    return False if replay.not_cured_by(ChangeFamily.ACCUMULATION) else None
+def _tried(replay: Replayed) -> str | None:
+    """Return what acts on the number of batches and cured the failure, "" if nothing did.
+
+    None if nothing of that kind was tried.
+    """
+    cured = replay.cured_by(ChangeFamily.ACCUMULATION)
+    if cured:
+        return cured[0]
+    return "" if replay.not_cured_by(ChangeFamily.ACCUMULATION) else None
 
 
 def _growth(facts: Facts, step: int, failing: int) -> float | None:
@@ -165,7 +160,7 @@ def _growth(facts: Facts, step: int, failing: int) -> float | None:
     if series is None:
         return None
     finite = np.isfinite(series.values)
-    before = series.values[finite & (series.steps < step)][-_CONSTANT:]
+    before = series.values[finite & (series.steps < step)][-CONSTANT:]
     after = series.values[finite & (series.steps >= step) & (series.steps <= failing)]
     if not len(before) or not len(after) or not np.median(before):
         return None

@@ -10,7 +10,9 @@ from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
-from holter.record.trials import UNCHANGED, TrialKind, parts
+from holter.record.trials import UNCHANGED
+
+_MOVED = (ChangeFamily.SETTING, ChangeFamily.COUNTER)
 
 
 @rule(
@@ -54,8 +56,7 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
     if not replay.all_tried:
         yield changed_settings.not_examined("not all changes were tried on the failure")
         return
-    cured = replay.cured_by(ChangeFamily.SETTING)
-    tried = replay.not_cured_by(ChangeFamily.SETTING)
+    cured, tried = replay.cured_by(*_MOVED), replay.not_cured_by(*_MOVED)
     if not cured:
         yield (
             changed_settings.clear(f"{listed(tried)} did not cure it")
@@ -64,8 +65,8 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
         )
         return
     least = replay.minimal_cure
-    counted = all(parts(name)[0].kind is TrialKind.COUNTER_HELD for name in cured)
-    if counted and least is not None and least.family is not ChangeFamily.SETTING:
+    counted = not replay.cured_by(ChangeFamily.SETTING)
+    if counted and least is not None and least.family is not ChangeFamily.COUNTER:
         yield changed_settings.clear(
             f"{least.name} cured it; {listed(cured)} only keeps the script from getting there"
         )
@@ -83,5 +84,5 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
         ),
         # Where a guard cures as well, an operation is unsafe, and the number has only reached it.
         explains=("poisonous-batch", *FAILURES) if guards else None,
-        fix=instructions(replay, (ChangeFamily.SETTING,)),
+        fix=instructions(replay, _MOVED[:1] if not counted else _MOVED),
     )

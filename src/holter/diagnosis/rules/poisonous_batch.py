@@ -75,7 +75,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
             f"the data change at step {replay.onset} on, and smaller steps learn them"
         )
         return
-    held = replay.cured_by(ChangeFamily.SETTING)
+    held = replay.cured_by(ChangeFamily.SETTING, ChangeFamily.COUNTER)
     if held:
         yield poisonous_batch.clear(f"{listed(held)} cured it with the same batch")
         return

@@ -15,7 +15,7 @@ from holter.diagnosis.facts.replayed_changes import (
     family_of,
     judged,
 )
-from holter.diagnosis.facts.replays import NOT_REPRODUCED, Triage, replayed
+from holter.diagnosis.facts.replays import NOT_REPRODUCED, Triage, highest_before, replayed
 from holter.lab import birth
 from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth
@@ -237,7 +237,9 @@ class Investigation:
 
     def _judged(self, name: str, measure: WindowMeasure, why_not: str) -> ReplayedChange:
         self._measures[name] = measure
-        normal = Normal(self._band, self._peak).beside(self._unchanged, self._measures)
+        highest = highest_before(self._window.run, self._window.onset)
+        normal = Normal(self._band, self._peak, highest=highest)
+        normal = normal.beside(self._unchanged, self._measures)
         return judged(name, measure, self._unchanged, normal, why_not=why_not)
 
     def _taken_over(self, planned: PlannedReplay) -> ReplayedChange | None:

@@ -17,6 +17,7 @@ _CHANGED = 0.02  # relative, from which on a number has changed
 _FAR = 1.5  # times, by which a number that moves slowly has to move
 _NEAR_ONE = 0.5  # from 1, within which a number may be a decay, a discount or a momentum
 _RARELY = 4  # values of a number that is set rarely, at most
+_COUNTED = 6  # values of a number that grows by 1 each time, before it is set back
 _BACK = 400  # steps before a failure that are looked at, at most
 _ORDER = list(Place)
 _IMPLIED = ("lr", "initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")
@@ -29,6 +30,7 @@ class HoldableNumber:
     name: str  # and its value
     held: tuple[HeldNumber, ...]
     begins: int
+    counts: bool = False  # it only counts: epochs, updates, rounds
 
 
 def earliest(onset: int) -> int:
@@ -47,7 +49,7 @@ def holdable(
             continue
         if len(until) > 1 and _is_scheduled([value for _, value in until]):
             alike.setdefault(_levels(until), []).append(number)
-    found: list[tuple[tuple[bool, float], HoldableNumber]] = []
+    found: list[tuple[tuple[bool, bool, float], HoldableNumber]] = []
     for levels, places in alike.items():
         places.sort(key=lambda number: (_ORDER.index(Place(number.place)), len(number.path)))
         series = changed[places[0]]
@@ -57,9 +59,44 @@ def holdable(
         value, last = series[begins], series[max(step for step in series if step <= failing)]
         name = f"{places[0].says}={_shown(value)}"
         held = tuple(HeldNumber(place, value) for place in places)
-        found.append((_rank(levels, value, last, onset), HoldableNumber(name, held, begins)))
+        counts = _counts(series, failing)
+        rank = (counts, *_rank(levels, value, last, onset))
+        found.append((rank, HoldableNumber(name, held, begins, counts)))
     found.sort(key=lambda each: each[0])
     return [number for _, number in found[:_MOST]]
+
+
+def set_back(
+    changed: Mapping[ScriptNumber, Series], onset: int, failing: int
+) -> list[HoldableNumber]:
+    """Return counters that the script sets back where a failure begins, at what they had reached.
+
+    An operation that has no value for the first number of a counter, as the correction of a moment
+    has none for step 0, fails there.
+    """
+    alike: dict[tuple[tuple[int, float], ...], list[ScriptNumber]] = {}
+    for number, series in changed.items():
+        until = sorted((step, value) for step, value in series.items() if step <= failing)
+        if len(until) > _COUNTED and _falls(until, onset):
+            alike.setdefault(tuple(until[-_COUNTED:]), []).append(number)
+    found = []
+    for recent, places in alike.items():
+        places.sort(key=lambda number: (_ORDER.index(Place(number.place)), len(number.path)))
+        begins, reached = max(each for each in recent if each[0] < onset)
+        held = tuple(HeldNumber(place, reached) for place in places)
+        name = f"{places[0].says}={_shown(reached)}"
+        found.append(HoldableNumber(name, held, begins))
+    return found[:_MOST]
+
+
+def _falls(until: list[tuple[int, float]], onset: int) -> bool:
+    """Whether a number grew by 1 from step to step, and is set below all of that at the onset."""
+    before = [value for step, value in until if step < onset]
+    now = [value for step, value in until if step >= onset]
+    if len(before) < _COUNTED or not now:
+        return False
+    counts = all(later - earlier == 1 for earlier, later in pairwise(before[-_COUNTED:]))
+    return counts and now[0] < min(before)
 
 
 def _levels(until: list[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
@@ -78,6 +115,13 @@ def _is_scheduled(values: list[float]) -> bool:
         return False
     one_way = all(step > 0 for step in moves) or all(step < 0 for step in moves)
     return one_way or (len({*values}) <= _RARELY and len(moves) <= len(steps) // 4)
+
+
+def _counts(series: Series, failing: int) -> bool:
+    """Whether a number is whole, and whatever it moves by is 1."""
+    values = [series[step] for step in sorted(series) if step <= failing]
+    moves = {later - earlier for earlier, later in pairwise(values)} - {0.0}
+    return moves == {1.0} and values[0].is_integer()
 
 
 def _begin(series: Series, first: int, onset: int, failing: int, *, is_option: bool) -> int | None:

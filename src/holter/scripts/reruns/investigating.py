@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from holter.diagnosis.facts.accumulations import accumulation_grew
 from holter.diagnosis.facts.replayed_changes import (
     SLOWER,
     STEP_SKIPPED,
@@ -22,8 +23,9 @@ from holter.diagnosis.facts.replayed_changes import (
     concluded,
     judged,
 )
-from holter.diagnosis.facts.replays import NOT_REPRODUCED, Replayed, Triage
+from holter.diagnosis.facts.replays import NOT_REPRODUCED, Replayed, Triage, highest_before
 from holter.lab.birth.guards import OperationGuard
+from holter.lab.changes.gradients import ACCUMULATION_DIVIDED
 from holter.lab.changes.learning_rate import RATES_HELD
 from holter.lab.replay.departing import Departure, changed_since, same_bits
 from holter.lab.replay.failing import (
@@ -58,7 +60,7 @@ from holter.scripts.cures.bench import ScriptBench
 from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
 from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
 from holter.scripts.reruns.changing import names
-from holter.scripts.reruns.choosing import earliest, holdable
+from holter.scripts.reruns.choosing import earliest, holdable, set_back
 from holter.scripts.reruns.holding import HeldNumber
 from holter.scripts.reruns.outcomes import before, last_steps, losses
 from holter.watching.blackbox.capture import Capture
@@ -81,6 +83,7 @@ class RerunInvestigation:
         self._last = capture.alarm.step + BEYOND
         self._seconds = math.inf  # of a rerun
         self._birth: Birth | None = None
+        self._in_process = False  # where the data are fetched when a change is tried
         self._trials: dict[str, ReplayTrial] = {}  # that were made under a change
         self._measures: dict[str, WindowMeasure] = {}  # of all changes
 
@@ -100,14 +103,18 @@ class RerunInvestigation:
         about = self._go_on_with(replay)
         set_badly = replay.birth is not None and replay.birth.kind == "bad setting"
         values = self._following("setting" if set_badly else "input")
+        self._in_process = not set_badly
         with self._started():
-            order = Rerun(self._first, self._last, traced=about.failing)
+            order = Rerun(self._first, self._last, traced=about.failing, in_process=True)
             seen = self._followed(values) if set_badly else self._play("traced", order)[1]
+            if self._departs() and not set_badly:  # workers draw random numbers of their own
+                self._in_process, values = False, replace(values, in_process=False)
+                seen = self._play("traced", replace(order, in_process=False))[1]
             if departs := self._departs():
                 yield f"{departs}: no origin found"
                 return
             found, before = seen.birth, replay.birth
-            if not set_badly and (found is None or found.is_from_outside):
+            if not set_badly and (found is None or found.is_from_outside or found.is_unexplained):
                 yield "no operation of torch since the update before produced it"
                 found = self._followed(values).birth
             if found is None or before is None:
@@ -167,7 +174,16 @@ class RerunInvestigation:
         for number in holdable(changed, self._first, self._onset, self._failing):
             if time.monotonic() + self._seconds > until:
                 break
-            name = str(TrialName(TrialKind.HELD, number.name))
+            kind = TrialKind.COUNTER_HELD if number.counts else TrialKind.HELD
+            name = str(TrialName(kind, number.name))
+            tried = self._try(name, "", begins=number.begins, held=number.held)
+            yield f"{tried.name}: {tried.outcome} ({tried.says})"
+        if self._birth is None or not self._birth.is_singular:
+            return
+        for number in set_back(changed, self._onset, self._failing):
+            if time.monotonic() + self._seconds > until:
+                break
+            name = str(TrialName(TrialKind.COUNTER_KEPT, number.name))
             tried = self._try(name, "", begins=number.begins, held=number.held)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
 
@@ -300,7 +316,7 @@ class RerunInvestigation:
 
     def _following(self, kind: str) -> Rerun:
         """Return a rerun that follows the lines of the script to an "input" or a "setting"."""
-        return Rerun(self._first, self._failing, values=kind)
+        return Rerun(self._first, self._failing, values=kind, in_process=kind == "input")
 
     def _followed(self, order: Rerun) -> Attended:
         """Follow the lines of the script; nothing is found where that takes too long."""
@@ -337,13 +353,21 @@ class RerunInvestigation:
         late, edits = False, bool(self._run.events_of(WeightsEdited))
         rising = earlier_rate(self._run, self._failing)
         norms, rises = self._norms_before, rising is not None
-        found = names(self._capture, self._birth, norms, edits=edits, rises=rises)
+        grown = accumulation_grew(self._run, self._onset)
+        found = names(
+            *(self._capture, self._birth, norms),
+            edits=edits,
+            rises=rises,
+            more=grown is not None,
+        )
         yield from self._held(seen, (2 * time.monotonic() + until) / 3)
         for name, why_not in found:
             if not why_not and time.monotonic() + self._seconds > until:
                 late = True
                 continue
             begins = rising.step if rising and name == str(RATES_HELD.id) else None
+            if name == str(ACCUMULATION_DIVIDED.id):
+                begins = grown
             tried = self._try(name, why_not, begins=begins)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
         triage = self._triage()
@@ -384,7 +408,7 @@ class RerunInvestigation:
             skips = (self._onset,) if name == STEP_SKIPPED else ()
             change = UNCHANGED if skips else name
             order = Rerun(self._first, self._last, change, skips, guarded=self._birth)
-            order = replace(order, begins=begins, held=held)
+            order = replace(order, begins=begins, held=held, in_process=self._in_process)
             try:
                 trial, seen = self._play(name, order)
             except HolterError as error:  # the script does not end under this change
@@ -395,5 +419,7 @@ class RerunInvestigation:
             why_not = why_not or ("" if seen.altered else "it has nothing to change in these steps")
         self._lab.event(ChangeTried(name, why_not, measure))
         self._measures[name] = measure
-        normal = Normal(self._band, self._peak).beside(self._unchanged, self._measures)
+        highest = highest_before(self._run, self._onset)
+        normal = Normal(self._band, self._peak, highest=highest)
+        normal = normal.beside(self._unchanged, self._measures)
         return judged(name, measure, self._unchanged, normal, why_not=why_not)
