@@ -18,6 +18,8 @@ _CHANGES = {
     " or lengthen the warm-up",
     TrialKind.HELD: "keep this number of the script where it was, or bound its schedule:"
     " `{amount}`",
+    TrialKind.FACTOR: "keep this factor below 1, or what it multiplies grows in each step:"
+    " `{amount}`",
     TrialKind.COUNTER_HELD: "bound what the script computes from this counter, or change it more"
     " slowly: `{amount}`",
     TrialKind.COUNTER_KEPT: "do not set this counter back, or set it to what it began with:"

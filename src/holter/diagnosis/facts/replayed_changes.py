@@ -40,6 +40,7 @@ _FAMILIES = {
     TrialKind.GUARDED: ChangeFamily.GUARD,
     TrialKind.ACCUMULATION_DIVIDED: ChangeFamily.ACCUMULATION,
     TrialKind.SAME_ACCUMULATION: ChangeFamily.ACCUMULATION,
+    TrialKind.FACTOR: ChangeFamily.SETTING,
     TrialKind.HELD: ChangeFamily.SETTING,
     TrialKind.COUNTER_HELD: ChangeFamily.COUNTER,
     TrialKind.COUNTER_KEPT: ChangeFamily.COUNTER,

@@ -36,6 +36,7 @@ _AS_MEANT = (ChangeFamily.KERNELS, ChangeFamily.PRECISION)  # leave the training
 _MOVED = (ChangeFamily.SETTING, ChangeFamily.COUNTER)  # numbers that the script moves
 # These change what is wrong, alone.
 _LOCAL = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION, ChangeFamily.SETTING)
+_LAST = 32  # losses at the end of a run that tell whether it recovered
 _SEVERAL = 2  # bad batches among the next few: not a single one
 
 
@@ -80,6 +81,7 @@ class Replayed:
     born_at: int | None = None  # the step of the birth
     has_other_data: bool = False  # from the onset on, with losses of another level
     measures: Mapping[str, WindowMeasure] = field(default_factory=dict)  # of the changes
+    returned: bool = False  # to its level, after a rise of the loss: the training ended well
 
     @property
     def is_born_later(self) -> bool:
@@ -200,7 +202,12 @@ class Replayed:
 
     @property
     def minimal_cure(self) -> ReplayedChange | None:
-        """The least change that cures.
+        """The least change that cures."""
+        return next(iter(self.ranked_cures), None)
+
+    @property
+    def ranked_cures(self) -> tuple[ReplayedChange, ...]:
+        """The changes that cure, the least first.
 
         Kernels and precision come first: they leave the training as it is meant. Then a safe form
         of the operation that fails, and what acts on steps, unless it is the data: smaller steps
@@ -241,8 +248,7 @@ class Replayed:
         unsafe = birth is not None and birth.has_safe_form
         recurs = self.about.bad >= _SEVERAL or unsafe or ordinary
         first = self.is_data and not (guards and recurs)
-        order = (*meant, *without, *acting) if first else (*meant, *acting, *without)
-        return next(iter(order), None)
+        return (*meant, *without, *acting) if first else (*meant, *acting, *without)
 
 
 def replayed(run: Run) -> Replayed | None:
@@ -286,6 +292,7 @@ def replayed(run: Run) -> Replayed | None:
         found,
         changes={change.name: change for change in changes},
         has_other_data=normal.level is not None,
+        returned=about.alarm == "spike" and _returns(run, found),
         measures=measures,
     )
 
@@ -320,8 +327,27 @@ def advised_replay(run: Run) -> str:
 
 
 def fails(found: Replayed) -> bool:
-    """Whether the replay failed as the training did."""
-    return found.is_reproduced and found.alarm not in ("asked", "exception")
+    """Whether the replay failed as the training did, for good."""
+    failed = found.is_reproduced and found.alarm not in ("asked", "exception")
+    return failed and not found.returned
+
+
+def not_failing(found: Replayed) -> str:
+    """Say why there is no failure to explain."""
+    if found.returned:
+        return f"the loss rose at step {found.failing} and came back by itself"
+    return f"step {found.failing} does not fail in the replay"
+
+
+def _returns(run: Run, found: Replayed) -> bool:
+    """Whether the last losses are back in the band from before a rise."""
+    for series in run[LOSS].values() if LOSS in run else ():
+        after = series.values[series.steps > found.failing]
+        if found.failing not in series.steps or len(after) < 2 * _LAST:
+            continue
+        late = after[-_LAST:]
+        return bool(np.isfinite(late).all() and np.median(late) <= found.band.ceiling())
+    return False
 
 
 def listed(names: list[str]) -> str:

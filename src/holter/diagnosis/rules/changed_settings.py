@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from holter.diagnosis.causes import FAILURES
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replayed_changes import ChangeFamily
-from holter.diagnosis.facts.replays import fails, listed, replayed, since
+from holter.diagnosis.facts.replays import fails, listed, not_failing, replayed, since
 from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -51,7 +51,7 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
         yield changed_settings.not_examined("no failure was reproduced")
         return
     if not fails(replay):
-        yield changed_settings.clear(f"step {replay.failing} does not fail in the replay")
+        yield changed_settings.clear(not_failing(replay))
         return
     if not replay.all_tried:
         yield changed_settings.not_examined("not all changes were tried on the failure")

@@ -21,6 +21,7 @@ from holter.record.trials import TrialKind, TrialName
 from holter.scripts.reruns.holding import HeldNumber, held
 from holter.watching.blackbox.capture import Capture
 
+_HELD = (TrialKind.HELD, TrialKind.FACTOR, TrialKind.COUNTER_HELD, TrialKind.COUNTER_KEPT)
 _CHANGES = (
     replace(AUTOCAST_OFF, id=TrialName(TrialKind.FLOAT32)),
     DROPOUT_OFF,
@@ -42,7 +43,7 @@ def change_of(
     if guarded is not None and name == str(OperationGuard(guarded).change.id):
         return OperationGuard(guarded).change
     asked = TrialName.parse(name)
-    if asked.kind in (TrialKind.HELD, TrialKind.COUNTER_HELD, TrialKind.COUNTER_KEPT):
+    if asked.kind in _HELD:
         return TappedChange(asked, f"Hold {asked.detail}.", partial(held, numbers))
     return clipped_at_steps(asked.amount) if asked.kind is TrialKind.CLIP else _BY_NAME[name]
 

@@ -17,6 +17,8 @@ _CHANGED = 0.02  # relative, from which on a number has changed
 _FAR = 1.5  # times, by which a number that moves slowly has to move
 _NEAR_ONE = 0.5  # from 1, within which a number may be a decay, a discount or a momentum
 _RARELY = 4  # values of a number that is set rarely, at most
+_LITTLE_ABOVE = 1.2  # 1: a factor up to here may be meant as a decay or a discount
+_MOST_FACTORS = 2  # that are tried
 _COUNTED = 6  # values of a number that grows by 1 each time, before it is set back
 _BACK = 400  # steps before a failure that are looked at, at most
 _ORDER = list(Place)
@@ -87,6 +89,29 @@ def set_back(
         name = f"{places[0].says}={_shown(reached)}"
         found.append(HoldableNumber(name, held, begins))
     return found[:_MOST]
+
+
+def factors(seen: Mapping[ScriptNumber, Series]) -> list[HoldableNumber]:
+    """Return numbers that are a little above 1 all the time, to be put as far below it.
+
+    What is multiplied by a discount or a decay above 1 in each step grows without bound.
+    """
+    alike: dict[float, list[ScriptNumber]] = {}
+    begins: dict[float, int] = {}
+    for number, series in seen.items():
+        values = {*series.values()}
+        value = min(values)
+        is_factor = len(values) == 1 and 1 < value <= _LITTLE_ABOVE
+        if is_factor and number.place not in (Place.OPTION, Place.RETURNED):
+            alike.setdefault(value, []).append(number)
+            begins[value] = min(begins.get(value, min(series)), *series)
+    found = []
+    for value, places in alike.items():
+        places.sort(key=lambda number: (_ORDER.index(Place(number.place)), len(number.path)))
+        held = tuple(HeldNumber(place, 1 / value) for place in places)
+        name = f"{places[0].says}={_shown(1 / value)}"
+        found.append(HoldableNumber(name, held, begins[value]))
+    return found[:_MOST_FACTORS]
 
 
 def _falls(until: list[tuple[int, float]], onset: int) -> bool:

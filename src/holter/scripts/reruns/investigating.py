@@ -6,6 +6,8 @@ script that draws the same random numbers in every run.
 """
 
 import math
+import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,14 +18,22 @@ from pathlib import Path
 from holter.diagnosis.facts.accumulations import accumulation_grew
 from holter.diagnosis.facts.replayed_changes import (
     SLOWER,
+    SMALLER_STEPS,
     STEP_SKIPPED,
+    ChangeFamily,
     CureOutcome,
     Normal,
     ReplayedChange,
     concluded,
     judged,
 )
-from holter.diagnosis.facts.replays import NOT_REPRODUCED, Replayed, Triage, highest_before
+from holter.diagnosis.facts.replays import (
+    NOT_REPRODUCED,
+    Replayed,
+    Triage,
+    highest_before,
+    replayed,
+)
 from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes.gradients import ACCUMULATION_DIVIDED
 from holter.lab.changes.learning_rate import RATES_HELD
@@ -31,12 +41,14 @@ from holter.lab.replay.departing import Departure, changed_since, same_bits
 from holter.lab.replay.failing import (
     BEYOND,
     band_before,
+    band_of_beginning,
     band_of_spike,
     is_failure,
     onset,
     peak_before,
     rises,
 )
+from holter.lab.replay.investigating import NO_FLOOR
 from holter.lab.replay.outcomes import ReplayTrial, pieces
 from holter.lab.replay.rates import earlier_rate
 from holter.lab.replay.reproducing import EXACT, REPRODUCED, Reproduction, near
@@ -60,7 +72,7 @@ from holter.scripts.cures.bench import ScriptBench
 from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
 from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
 from holter.scripts.reruns.changing import names
-from holter.scripts.reruns.choosing import earliest, holdable, set_back
+from holter.scripts.reruns.choosing import earliest, factors, holdable, set_back
 from holter.scripts.reruns.holding import HeldNumber
 from holter.scripts.reruns.outcomes import before, last_steps, losses
 from holter.watching.blackbox.capture import Capture
@@ -68,6 +80,12 @@ from holter.watching.blackbox.capture import Capture
 _SLACK, _LEAST = 4.0, 60.0  # times the first run, and seconds, that a rerun may take at least
 _LEAD = 16  # steps before the alarm that are looked at, at least
 _HOLDING_SECONDS = 120.0  # in which numbers are held, after a replay
+_CONFIRMING_SECONDS = 60.0  # in which cures run to the end of the script
+_CONFIRMED = 4  # cures that do, at most
+_NEVER = sys.maxsize
+_MAY_DELAY = (*SMALLER_STEPS, ChangeFamily.SETTING)
+_LATE = 8  # losses at the end of a script
+_ANOTHER_ORDER = 10.0  # times the highest loss before the failure, at which a training has failed
 _HOW = "by running the whole script again"
 
 
@@ -86,6 +104,7 @@ class RerunInvestigation:
         self._in_process = False  # where the data are fetched when a change is tried
         self._trials: dict[str, ReplayTrial] = {}  # that were made under a change
         self._measures: dict[str, WindowMeasure] = {}  # of all changes
+        self._orders: dict[str, Rerun] = {}  # by which they were made
 
     def investigate(self, *, seconds: float, ladder: bool = True) -> Iterator[str]:
         """Yield a line for the user after each part; changes are tried for so many seconds."""
@@ -121,7 +140,7 @@ class RerunInvestigation:
                 yield "no line of the script was seen to produce it"
                 return
             found = replace(found, before_step=True)
-            if not found.samples:  # those of the batch in which it was met
+            if before.samples or not found.samples:  # those of the batch in which it was met
                 found = replace(
                     found,
                     samples=before.samples,
@@ -146,6 +165,49 @@ class RerunInvestigation:
                 yield f"{departs}: its numbers are not held"
                 return
             yield from self._held(seen, began + _HOLDING_SECONDS)
+            yield from self._confirmed(began + _HOLDING_SECONDS + _CONFIRMING_SECONDS)
+
+    def _confirmed(self, until: float) -> Iterator[str]:
+        """Run the script to its end under the least cure; under the next if that fails later.
+
+        A smaller step or another number may only delay a failure. Nothing is taken back unless a
+        change is found that lasts.
+        """
+        assert self._run.path is not None
+        replay = replayed(Run.load(self._run.path))
+        delayed: list[ChangeTried] = []
+        for cure in replay.ranked_cures[:_CONFIRMED] if replay is not None else ():
+            if cure.family not in _MAY_DELAY or time.monotonic() + self._recorded_seconds > until:
+                return
+            order = self._orders.get(cure.name, Rerun(self._first, self._last, cure.name))
+            try:
+                trial, seen = self._play(cure.name, replace(order, last=_NEVER), records=False)
+            except (HolterError, KeyError, ValueError):  # too slow, or not a change of reruns
+                return
+            if not seen.altered:
+                return
+            measure = trial.measure(self._failing, self._onset)
+            fails = self._fails_later(trial, measure)
+            if not fails:
+                yield f"{cure.name}: lasts to the end of the script"
+                break
+            yield f"{cure.name}: only delays the failure ({fails})"
+            delayed.append(ChangeTried(cure.name, "", replace(measure, error=fails)))
+        else:
+            return
+        for each in delayed:
+            self._lab.event(each)
+
+    def _fails_later(self, trial: ReplayTrial, measure: WindowMeasure) -> str:
+        """Say how a training fails later under a change, or return ""."""
+        if measure.error or measure.nonfinite_at is not None:
+            return measure.error or f"not finite at step {measure.nonfinite_at}"
+        losses = trial.like(self._failing).losses
+        if not losses or not math.isfinite(self._band.median):
+            return ""
+        late = statistics.median(losses[-_LATE:])
+        highest = max(self._band.ceiling(), highest_before(self._run, self._onset) or 0.0)
+        return f"the loss ends at {late:.3g}" if late > _ANOTHER_ORDER * abs(highest) else ""
 
     def _go_on_with(self, replay: Replayed) -> Reproduced:
         about = replay.about
@@ -178,12 +240,23 @@ class RerunInvestigation:
             name = str(TrialName(kind, number.name))
             tried = self._try(name, "", begins=number.begins, held=number.held)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
+        if self._capture.alarm.kind in ("spike", "growth"):
+            yield from self._lowered(seen, until)
         if self._birth is None or not self._birth.is_singular:
             return
         for number in set_back(changed, self._onset, self._failing):
             if time.monotonic() + self._seconds > until:
                 break
             name = str(TrialName(TrialKind.COUNTER_KEPT, number.name))
+            tried = self._try(name, "", begins=number.begins, held=number.held)
+            yield f"{tried.name}: {tried.outcome} ({tried.says})"
+
+    def _lowered(self, seen: Attended, until: float) -> Iterator[str]:
+        """Put factors that are a little above 1 as far below it, from early on."""
+        for number in factors({each.number: each.series for each in seen.numbers}):
+            if time.monotonic() + self._seconds > until:
+                break
+            name = str(TrialName(TrialKind.FACTOR, number.name))
             tried = self._try(name, "", begins=number.begins, held=number.held)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
 
@@ -212,7 +285,9 @@ class RerunInvestigation:
                 yield from self._follow_lines(self._birth)
         elif self._later is not None:
             yield from self._trace_end(self._later)
-        if ladder and self._fails:
+        if self._descends:
+            yield NO_FLOOR
+        elif ladder and self._fails:
             yield from self._changes(seen, began + seconds)
 
     def _play(
@@ -253,8 +328,11 @@ class RerunInvestigation:
         if alarm.kind == "spike" and seen.first_bad is None:
             earlier = before(self._all, self._first)
             self._band = band_of_spike(trial, failing, self._band, earlier)
-        rose = alarm.kind == "spike" and rises(trial, failing, self._band)
-        self._fails = seen.first_bad is not None or rose
+        if alarm.kind == "growth" and seen.first_bad is None:
+            self._band = band_of_beginning(self._run, failing) or self._band
+        rose = alarm.kind in ("spike", "growth") and rises(trial, failing, self._band)
+        self._descends = alarm.kind == "descent" and seen.first_bad is None
+        self._fails = seen.first_bad is not None or rose or self._descends
         recorded = losses(self._run)
         steps = [step for step in sorted(recorded.keys() & self._all.keys()) if step <= alarm.step]
         pairs = [(step, self._all[step], recorded[step]) for step in steps]
@@ -378,8 +456,9 @@ class RerunInvestigation:
             yield triage.says
         if late:
             yield "not all changes were tried: each takes a run of the script"
-        else:
-            self._lab.event(ChangesTried())
+            return
+        self._lab.event(ChangesTried())
+        yield from self._confirmed(max(until, time.monotonic() + _CONFIRMING_SECONDS))
 
     def _triage(self) -> Triage | None:
         """Find out whether it is the data or the state, by two trials; None without them.
@@ -409,6 +488,7 @@ class RerunInvestigation:
             change = UNCHANGED if skips else name
             order = Rerun(self._first, self._last, change, skips, guarded=self._birth)
             order = replace(order, begins=begins, held=held, in_process=self._in_process)
+            self._orders[name] = order
             try:
                 trial, seen = self._play(name, order)
             except HolterError as error:  # the script does not end under this change
