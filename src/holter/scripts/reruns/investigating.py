@@ -67,7 +67,7 @@ from holter.record.events import (
     WindowMeasure,
 )
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
-from holter.record.trials import UNCHANGED, TrialKind, TrialName
+from holter.record.trials import UNCHANGED, TrialKind, TrialName, parts
 from holter.scripts.cures.bench import ScriptBench
 from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
 from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
@@ -84,6 +84,7 @@ _CONFIRMING_SECONDS = 60.0  # in which cures run to the end of the script
 _CONFIRMED = 4  # cures that do, at most
 _NEVER = sys.maxsize
 _MAY_DELAY = (*SMALLER_STEPS, ChangeFamily.SETTING)
+_FROM_THE_START = (TrialKind.CLIP, TrialKind.LEARNING_RATE, TrialKind.LINE_SEARCH)
 _LATE = 8  # losses at the end of a script
 _ANOTHER_ORDER = 10.0  # times the highest loss before the failure, at which a training has failed
 _HOW = "by running the whole script again"
@@ -170,8 +171,8 @@ class RerunInvestigation:
     def _confirmed(self, until: float) -> Iterator[str]:
         """Run the script to its end under the least cure; under the next if that fails later.
 
-        A smaller step or another number may only delay a failure. Nothing is taken back unless a
-        change is found that lasts.
+        A smaller step or another number may only delay a failure. As in a fixed script, steps are
+        smaller from the first one on. Nothing is taken back unless a change is found that lasts.
         """
         assert self._run.path is not None
         replay = replayed(Run.load(self._run.path))
@@ -180,8 +181,11 @@ class RerunInvestigation:
             if cure.family not in _MAY_DELAY or time.monotonic() + self._recorded_seconds > until:
                 return
             order = self._orders.get(cure.name, Rerun(self._first, self._last, cure.name))
+            order = replace(order, last=_NEVER)
+            if parts(cure.name)[0].kind in _FROM_THE_START:
+                order = replace(order, begins=0)
             try:
-                trial, seen = self._play(cure.name, replace(order, last=_NEVER), records=False)
+                trial, seen = self._play(cure.name, order, records=False)
             except (HolterError, KeyError, ValueError):  # too slow, or not a change of reruns
                 return
             if not seen.altered:
