@@ -89,3 +89,24 @@ def test_a_constant_number_is_clear() -> None:
     checkup = check(run(FAILED, calls=4), select=("changed-accumulation",))
     (clear,) = checkup.clear
     assert "4 backward() calls throughout" in clear.because
+
+
+def test_a_division_that_cures_names_a_change_long_before() -> None:
+    divided = "gradients divided by the backward passes of a step"
+    steps = np.arange(160)
+    calls = np.where(steps >= 60, 8, 4).astype(np.float32)
+    fails = WindowMeasure(nonfinite_at=140)
+    tables = {
+        BACKWARD_CALLS: {"": Series(steps, calls)},
+        LOSS: {"": Series(steps, np.ones(160, np.float32))},
+        REPLAY_LOSS: {"unchanged": Series(steps[120:], np.ones(40, np.float32))},
+    }
+    told = [
+        Reproduced("bit for bit", "it is said", 140, 138, 120, "nonfinite", unchanged=fails),
+        ChangeTried(divided, measure=WindowMeasure(late_loss=1.0)),
+        ChangesTried(),
+    ]
+    made = Run.of(tables, events=[Event(0, 0.0, what) for what in told])
+    (finding,) = check(made, select=RULES[:1]).findings
+    assert finding.confidence is Confidence.CERTAIN
+    assert "at step 60" in finding.summary and divided in finding.summary

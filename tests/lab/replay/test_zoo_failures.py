@@ -75,7 +75,7 @@ def test_a_hand_written_optimizer_is_named_with_the_line_that_calls_it(tmp_path:
 def test_an_accumulation_that_changes_is_no_poisonous_batch(tmp_path: Path) -> None:
     told = found(tmp_path, "regression-changed-accumulation")
     assert told.minimal_cure is not None
-    assert told.minimal_cure.name == "as many batches per step as before"
+    assert told.minimal_cure.name == "gradients divided by the backward passes of a step"
     leading = diagnose(check(Run.load(tmp_path / "run"))).leading
     assert leading is not None
     assert leading.rule == "changed-accumulation"
