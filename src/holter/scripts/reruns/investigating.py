@@ -80,7 +80,7 @@ from holter.watching.blackbox.capture import Capture
 _SLACK, _LEAST = 4.0, 60.0  # times the first run, and seconds, that a rerun may take at least
 _LEAD = 16  # steps before the alarm that are looked at, at least
 _HOLDING_SECONDS = 120.0  # in which numbers are held, after a replay
-_CONFIRMING_SECONDS = 60.0  # in which cures run to the end of the script
+_CONFIRMING_SECONDS = 90.0  # in which cures run to the end of the script
 _CONFIRMED = 4  # cures that do, at most
 _NEVER = sys.maxsize
 _MAY_DELAY = (*SMALLER_STEPS, ChangeFamily.SETTING)
@@ -172,14 +172,16 @@ class RerunInvestigation:
         """Run the script to its end under the least cure; under the next if that fails later.
 
         A smaller step or another number may only delay a failure. As in a fixed script, steps are
-        smaller from the first one on. Nothing is taken back unless a change is found that lasts.
+        smaller from the first one on. Nothing is taken back unless another change is left.
         """
         assert self._run.path is not None
         replay = replayed(Run.load(self._run.path))
         delayed: list[ChangeTried] = []
         for cure in replay.ranked_cures[:_CONFIRMED] if replay is not None else ():
+            if cure.family in (ChangeFamily.SKIP, ChangeFamily.BATCH):
+                return  # a smaller step says more than that there is another batch
             if cure.family not in _MAY_DELAY or time.monotonic() + self._recorded_seconds > until:
-                return
+                break  # what was not tried to the end stands
             order = self._orders.get(cure.name, Rerun(self._first, self._last, cure.name))
             order = replace(order, last=_NEVER)
             if parts(cure.name)[0].kind in _FROM_THE_START:
@@ -187,9 +189,9 @@ class RerunInvestigation:
             try:
                 trial, seen = self._play(cure.name, order, records=False)
             except (HolterError, KeyError, ValueError):  # too slow, or not a change of reruns
-                return
+                break
             if not seen.altered:
-                return
+                break
             measure = trial.measure(self._failing, self._onset)
             fails = self._fails_later(trial, measure)
             if not fails:
@@ -299,7 +301,8 @@ class RerunInvestigation:
     ) -> tuple[ReplayTrial, Attended]:
         """Run the script once more; return its last steps, and what was seen of them."""
         folder = self._place / folder_name(
-            f"{name} {order.first} {order.traced or order.values}", 0
+            f"{name} {order.first} {order.last} {order.traced or order.values} {order.in_process}",
+            0,
         )
         trial = ScriptTrial(self._command, folder, free=(self._place,), attendant=Attendant(order))
         limit = max(_SLACK * min(self._seconds, self._recorded_seconds), _LEAST)
