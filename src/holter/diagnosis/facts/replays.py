@@ -327,7 +327,7 @@ def advised_replay(run: Run) -> str:
 
 
 def fails(found: Replayed) -> bool:
-    """Whether the replay failed as the training did, for good."""
+    """Whether the replay failed as the training did, which did not recover."""
     failed = found.is_reproduced and found.alarm not in ("asked", "exception")
     return failed and not found.returned
 
@@ -335,7 +335,7 @@ def fails(found: Replayed) -> bool:
 def not_failing(found: Replayed) -> str:
     """Say why there is no failure to explain."""
     if found.returned:
-        return f"the loss rose at step {found.failing} and came back by itself"
+        return f"the loss rose at step {found.failing} and returned to its level without a change"
     return f"step {found.failing} does not fail in the replay"
 
 

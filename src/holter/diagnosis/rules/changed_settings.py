@@ -10,7 +10,7 @@ from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
-from holter.record.trials import UNCHANGED
+from holter.record.trials import UNCHANGED, TrialKind, parts
 
 _MOVED = (ChangeFamily.SETTING, ChangeFamily.COUNTER)
 
@@ -26,7 +26,8 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     `holter try replay` holds each number that the script gives to its steps at the value it had
     when the window began: a temperature, a loss weight, the rate of an inner loop. Reports the
-    numbers with which the failure is gone, the batches and the learning rate being the same.
+    numbers with which the failure is gone, the batches and the learning rate being the same. A
+    constant a little above 1, such as a discount, is tried as far below it.
 
     ## Why it matters
     Another batch or a smaller learning rate only postpones such a failure: the number moves on.
@@ -74,8 +75,8 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
     guards = replay.cured_by(ChangeFamily.GUARD)
     window = (replay.first, replay.failing)
     yield changed_settings.finding(
-        f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}: a number"
-        " that the script changes",
+        f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}:"
+        f" {_what(cured)}",
         confidence=Confidence.LIKELY,
         onset=replay.onset,
         evidence=(
@@ -86,3 +87,13 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
         explains=("poisonous-batch", *FAILURES) if guards else None,
         fix=instructions(replay, _MOVED[:1] if not counted else _MOVED),
     )
+
+
+def _what(cured: list[str]) -> str:
+    """Return what kind of number it is."""
+    kinds = {parts(name)[0].kind for name in cured}
+    if kinds == {TrialKind.FACTOR}:
+        return "what is multiplied by more than 1 in each step grows without bound"
+    if kinds == {TrialKind.COUNTER_KEPT}:
+        return "a counter that the script sets back"
+    return "a number that the script changes"

@@ -94,7 +94,7 @@ class Alarms:
         if spikes.is_far and not rules:
             spikes.is_far = False
             kind, verb = ("growth", "grew") if loss > 0 else ("descent", "fell")
-            return Alarm(kind, step, f"the loss {verb} to {loss:.4g}, {spikes.early:.4g} at first")
+            return Alarm(kind, step, f"the loss {verb} to {loss:.4g}, {spikes.early:.4g} initially")
         return None
 
     def see_usual_losses(self, first: int, losses: Sequence[float]) -> int:
