@@ -18,6 +18,9 @@ from holter.record.events import CaptureWritten
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BACKWARD_CALLS, GRAD_TOTAL_NORM, LOSS
 
+_ERRORS = 6.0  # standard errors by which a level is surely above another
+_RISE = 0.2  # and by so much of it at least
+
 
 @rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(BACKWARD_CALLS, LOSS))
 def changed_accumulation(
@@ -30,8 +33,8 @@ def changed_accumulation(
 
     ## What it does
     Counts `backward()` calls per step. Reports a failure within a few steps after the number
-    changed, if gradients grew with it. A replay tries the failing steps with as many batches as
-    before.
+    changed, or a loss that stays above its level from there on, if gradients grew with it. A replay
+    tries the failing steps with divided gradients, and with as many batches as before.
 
     ## Why it matters
     The gradient is a sum over the batches of a step. If the loss is not divided by their number,
@@ -124,15 +127,12 @@ def _failing(
     alarms = [each.of for each in captured if each.alarm in ("nonfinite", "spike")]
     if alarms:
         return min(alarms)
-    outcome = facts.outcome
-    if outcome is None or outcome.state not in (OutcomeState.BROKE, OutcomeState.DIVERGED):
-        return None
     loss = max(facts.run[LOSS].values(), key=len)
-    above = [
-        int(step)
-        for step in changes
-        if (loss.steps < step).any() and _leaves_its_band(loss, step, max_delay)
-    ]
+    above = [step for step in changes if _stays_above(loss, step)]
+    outcome = facts.outcome
+    if outcome is not None and outcome.state in (OutcomeState.BROKE, OutcomeState.DIVERGED):
+        left = [step for step in changes if (loss.steps < step).any()]
+        above += [step for step in left if _leaves_its_band(loss, step, max_delay)]
     return min(above, default=None)
 
 
@@ -141,6 +141,17 @@ def _leaves_its_band(loss: Series, step: int, delay: int) -> bool:
     before = loss.values[(loss.steps < step) & np.isfinite(loss.values)][-WINDOW:]
     after = loss.values[(loss.steps >= step) & (loss.steps <= step + delay)]
     return len(before) > 0 and not (after <= Band.of(before).ceiling()).all()
+
+
+def _stays_above(loss: Series, step: int) -> bool:
+    """Whether the loss is surely at a higher level from a step on, up to the end."""
+    before = loss.values[(loss.steps < step) & np.isfinite(loss.values)][-WINDOW:]
+    after = loss.values[loss.steps >= step]
+    if min(len(before), len(after)) < WINDOW or not np.isfinite(after).all():
+        return False
+    band = Band.of(before)
+    limit = band.median + max(_ERRORS * band.spread / len(before) ** 0.5, _RISE * abs(band.median))
+    return bool(min(np.median(after), np.median(after[-WINDOW // 2 :])) > limit)
 
 
 def _tried(replay: Replayed) -> str | None:
