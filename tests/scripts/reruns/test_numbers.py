@@ -101,6 +101,14 @@ def test_what_only_counts_is_told_from_what_a_schedule_moves() -> None:
     assert {each.name: each.counts for each in found} == {"spread=1.3": False, "update=2": True}
 
 
+def test_a_number_may_be_held_at_an_earlier_value() -> None:
+    factor: Series = {step: 1 - step / 30 for step in range(40)}
+    (late,) = holdable({number("factor"): factor}, first=33, onset=37, failing=39)
+    assert (late.name, late.begins) == ("factor=-0.1", 33)
+    assert late.earlier is not None
+    assert (late.earlier.name, late.earlier.begins) == ("factor=1", 0)
+
+
 def test_a_counter_that_is_set_back_where_it_fails() -> None:
     steps = range(50, 101)
     t: Series = {step: float(step + 1 if step < 100 else 0) for step in steps}

@@ -33,6 +33,7 @@ class HoldableNumber:
     held: tuple[HeldNumber, ...]
     begins: int
     counts: bool = False  # it only counts: epochs, updates, rounds
+    earlier: "HoldableNumber | None" = None  # the same at an earlier value
 
 
 def earliest(onset: int) -> int:
@@ -55,15 +56,17 @@ def holdable(
     for levels, places in alike.items():
         places.sort(key=lambda number: (_ORDER.index(Place(number.place)), len(number.path)))
         series = changed[places[0]]
-        begins = _begin(series, first, onset, failing, is_option=places[0].place == Place.OPTION)
-        if begins is None:
-            continue
-        value, last = series[begins], series[max(step for step in series if step <= failing)]
-        name = f"{places[0].says}={_shown(value)}"
-        held = tuple(HeldNumber(place, value) for place in places)
-        counts = _counts(series, failing)
-        rank = (counts, *_rank(levels, value, last, onset))
-        found.append((rank, HoldableNumber(name, held, begins, counts)))
+        is_option = places[0].place == Place.OPTION
+        last = series[max(step for step in series if step <= failing)]
+        counts, earlier = _counts(series, failing), None
+        for begins in reversed(_begins(series, first, onset, failing, is_option=is_option)):
+            value = series[begins]
+            held = tuple(HeldNumber(place, value) for place in places)
+            name = f"{places[0].says}={_shown(value)}"
+            earlier = HoldableNumber(name, held, begins, counts, earlier)
+            rank = (counts, *_rank(levels, value, last, onset))
+        if earlier is not None:
+            found.append((rank, earlier))
     found.sort(key=lambda each: each[0])
     return [number for _, number in found[:_MOST]]
 
@@ -149,18 +152,19 @@ def _counts(series: Series, failing: int) -> bool:
     return moves == {1.0} and values[0].is_integer()
 
 
-def _begin(series: Series, first: int, onset: int, failing: int, *, is_option: bool) -> int | None:
-    """Return the step whose value is held: late, if it is far from the last one, or else early."""
+def _begins(series: Series, first: int, onset: int, failing: int, *, is_option: bool) -> list[int]:
+    """Return the steps whose value may be held: late, if it is far from the last one, and early."""
     steps = sorted(step for step in series if step <= failing)
     last = series[steps[-1]]
     late = [step for step in steps if step >= first]
     rare = len({series[step] for step in steps}) <= _RARELY
+    found: list[int] = []
     for begin, enough in ((late[0] if late else None, not is_option), (steps[0], True)):
-        if begin is None or begin >= onset or not enough:
+        if begin is None or begin >= onset or begin in found or not enough:
             continue
         if _differ(series[begin], last, 1 + _CHANGED if rare or is_option else _FAR):
-            return begin
-    return None
+            found.append(begin)
+    return found
 
 
 def _differ(one: float, other: float, times: float) -> bool:

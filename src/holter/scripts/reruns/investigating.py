@@ -72,7 +72,7 @@ from holter.scripts.cures.bench import ScriptBench
 from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
 from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
 from holter.scripts.reruns.changing import names
-from holter.scripts.reruns.choosing import earliest, factors, holdable, set_back
+from holter.scripts.reruns.choosing import HoldableNumber, earliest, factors, holdable, set_back
 from holter.scripts.reruns.holding import HeldNumber
 from holter.scripts.reruns.outcomes import before, last_steps, losses
 from holter.watching.blackbox.capture import Capture
@@ -242,10 +242,11 @@ class RerunInvestigation:
         for number in holdable(changed, self._first, self._onset, self._failing):
             if time.monotonic() + self._seconds > until:
                 break
-            kind = TrialKind.COUNTER_HELD if number.counts else TrialKind.HELD
-            name = str(TrialName(kind, number.name))
-            tried = self._try(name, "", begins=number.begins, held=number.held)
+            tried = self._hold(number)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
+            if number.earlier is not None and self._is_later(tried):
+                tried = self._hold(number.earlier)
+                yield f"{tried.name}: {tried.outcome} ({tried.says})"
         if self._capture.alarm.kind in ("spike", "growth"):
             yield from self._lowered(seen, until)
         if self._birth is None or not self._birth.is_singular:
@@ -256,6 +257,16 @@ class RerunInvestigation:
             name = str(TrialName(TrialKind.COUNTER_KEPT, number.name))
             tried = self._try(name, "", begins=number.begins, held=number.held)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
+
+    def _hold(self, number: HoldableNumber) -> ReplayedChange:
+        kind = TrialKind.COUNTER_HELD if number.counts else TrialKind.HELD
+        name = str(TrialName(kind, number.name))
+        return self._try(name, "", begins=number.begins, held=number.held)
+
+    def _is_later(self, tried: ReplayedChange) -> bool:
+        """Whether a change that does not cure the failure delays it."""
+        then, now = self._unchanged.nonfinite_at, self._measures[tried.name].nonfinite_at
+        return tried.outcome is CureOutcome.DOES_NOT and then is not None and (now or 0) > then
 
     def _lowered(self, seen: Attended, until: float) -> Iterator[str]:
         """Put factors that are a little above 1 as far below it, from early on."""
