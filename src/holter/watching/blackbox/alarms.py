@@ -88,14 +88,13 @@ class Alarms:
         peak = spikes.add(step, loss)
         if spikes.is_open or self.suspects:
             self.suspects = any(spikes.is_open for spikes in self._spikes.values())
-        rules = self._coefficients.rule_the_loss if peak is not None or spikes.is_far else False
-        if peak is not None and not rules:
+        far, spikes.is_far = spikes.is_far, False
+        if (peak is None and not far) or self._coefficients.rule_the_loss:
+            return None
+        if peak is not None:
             return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
-        if spikes.is_far and not rules:
-            spikes.is_far = False
-            kind, verb = ("growth", "grew") if loss > 0 else ("descent", "fell")
-            return Alarm(kind, step, f"the loss {verb} to {loss:.4g}, {spikes.early:.4g} initially")
-        return None
+        kind, verb = ("growth", "grew") if loss > 0 else ("descent", "fell")
+        return Alarm(kind, step, f"the loss {verb} to {loss:.4g}, {spikes.early:.4g} initially")
 
     def see_usual_losses(self, first: int, losses: Sequence[float]) -> int:
         """See losses from a step on while they are of one stage and in its band; return how many.
