@@ -83,7 +83,6 @@ _HOLDING_SECONDS = 120.0  # in which numbers are held, after a replay
 _CONFIRMING_SECONDS = 90.0  # in which cures run to the end of the script
 _CONFIRMED = 4  # cures that do, at most
 _NEVER = sys.maxsize
-_MAY_DELAY = (*SMALLER_STEPS, ChangeFamily.SETTING)
 _FROM_THE_START = (TrialKind.CLIP, TrialKind.LEARNING_RATE, TrialKind.LINE_SEARCH)
 _LATE = 8  # losses at the end of a script
 _ANOTHER_ORDER = 10.0  # times the highest loss before the failure, at which a training has failed
@@ -171,8 +170,9 @@ class RerunInvestigation:
     def _confirmed(self, until: float) -> Iterator[str]:
         """Run the script to its end under the least cure; under the next if that fails later.
 
-        A smaller step or another number may only delay a failure. As in a fixed script, steps are
-        smaller from the first one on. Nothing is taken back unless another change is left.
+        A smaller step may only delay a failure. As in a fixed script, steps are smaller from the
+        first one on. Nothing is taken back unless another change is left. A number that is held is
+        the cause whether that value lasts or a lower one is needed.
         """
         assert self._run.path is not None
         replay = replayed(Run.load(self._run.path))
@@ -180,7 +180,10 @@ class RerunInvestigation:
         for cure in replay.ranked_cures[:_CONFIRMED] if replay is not None else ():
             if cure.family in (ChangeFamily.SKIP, ChangeFamily.BATCH):
                 return  # a smaller step says more than that there is another batch
-            if cure.family not in _MAY_DELAY or time.monotonic() + self._recorded_seconds > until:
+            if (
+                cure.family not in SMALLER_STEPS
+                or time.monotonic() + self._recorded_seconds > until
+            ):
                 break  # what was not tried to the end stands
             order = self._orders.get(cure.name, Rerun(self._first, self._last, cure.name))
             order = replace(order, last=_NEVER)
