@@ -261,7 +261,9 @@ class Attendant:
             models = {model.label: model.module for model in roster.models}
             optimizers = self._optimizers()
             bottom = self._begin_trace.__code__
-            self._trace = Trace(models, optimizers, samples=self._samples, bottom=bottom)
+            # What a data set does to a sample has no axis of samples.
+            samples = None if self._order.in_process else self._samples
+            self._trace = Trace(models, optimizers, samples=samples, bottom=bottom)
             self._changing.enter_context(one_by_one(optimizers))
             self._trace.__enter__()
 
