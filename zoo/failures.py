@@ -819,7 +819,11 @@ failure(
     ),
     why="from the third pass on 64 batches make a step, and the loss is divided by 2 as before",
     kind="overflow",
-    cures=("as many batches per step as before",),
+    # Divided gradients came later; both give the step the size that it had.
+    cures=(
+        "gradients divided by the backward passes of a step",
+        "as many batches per step as before",
+    ),
 )
 failure(
     "regression-log-of-a-share",
@@ -837,4 +841,57 @@ failure(
     kind="log of zero",
     line="log",
     cures=(LOG,),
+)
+# From here on: misses of the ninth blind round.
+failure(
+    "regression-equal-row-in-worker",
+    "regression_mlp",
+    _ONE_EPOCH,
+    ("batch_size=64, shuffle=True", "batch_size=16, num_workers=1"),
+    (
+        "train_set = TensorDataset(inputs[:2048], targets[:2048])\n",
+        (
+            "inputs[1125] = 1.0\n"
+            "class Rows(torch.utils.data.Dataset):\n"
+            "    def __len__(self):\n"
+            "        return 2048\n"
+            "    def __getitem__(self, i):\n"
+            "        row = inputs[i]\n"
+            "        return (row - row.mean()) / row.std(), targets[i]\n"
+            "train_set = Rows()\n"
+        ),
+    ),
+    why="each row is standardised by itself in a worker of the loader, and one has equal numbers",
+    kind="zero by zero",
+    line="row.std()",
+    cures=(DIV, *BATCH),
+    of=DATA,
+)
+failure(
+    "regression-cancelled-variance",
+    "regression_mlp",
+    _IN_ORDER,
+    _ONE_EPOCH,
+    ("train_set = TensorDataset(inputs", "inputs[:, 0] += 2300\ntrain_set = TensorDataset(inputs"),
+    (
+        "model = nn.Sequential(\n",
+        (
+            "class Scale(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            '        self.register_buffer("first", inputs[:64].mean(0))\n'
+            '        self.register_buffer("second", inputs[:64].square().mean(0))\n'
+            "    def forward(self, x):\n"
+            "        if self.training:\n"
+            "            self.first.lerp_(x.mean(0), 0.05)\n"
+            "            self.second.lerp_(x.square().mean(0), 0.05)\n"
+            "        return (x - self.first) / torch.sqrt(self.second - self.first**2)\n"
+            "model = nn.Sequential(\n"
+            "    Scale(),\n"
+        ),
+    ),
+    why="a variance as mean of squares minus square of mean cancels out in float32",
+    kind="division by zero",  # of 0 first, and of negative numbers later
+    line="torch.sqrt",
+    cures=(ROOT, DIV),
 )

@@ -14,7 +14,9 @@ DETAILED = (
         TrialKind.SHUFFLED_LABELS,
         TrialKind.WARM_UP,
         TrialKind.HELD,
+        TrialKind.FACTOR,
         TrialKind.COUNTER_HELD,
+        TrialKind.COUNTER_KEPT,
     ),
 )
 

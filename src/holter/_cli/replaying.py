@@ -272,7 +272,7 @@ def _following(
     from holter.watching.blackbox.capture import captures_in, load_capture
 
     asked = args.capture or args.export or args.no_ladder or args.share is not None
-    if asked or capture.alarm.kind != "spike":
+    if asked or capture.alarm.kind not in ("spike", "growth"):
         return None
     replay = replayed(Run.load(folder))
     if replay is None or not (replay.is_reproduced and fails(replay) and replay.all_tried):
@@ -290,7 +290,7 @@ def _later(folder: Path, capture: "Capture") -> "Capture | None":
     """Return the capture of what is not finite after a loss left its course, if there is one."""
     from holter.watching.blackbox.capture import captures_in, load_capture
 
-    if capture.alarm.kind != "spike":
+    if capture.alarm.kind not in ("spike", "growth", "descent"):
         return None
     others = [load_capture(path) for path in captures_in(folder) if path.name.endswith("nonfinite")]
     return next((each for each in others if each.alarm.step > capture.alarm.step), None)

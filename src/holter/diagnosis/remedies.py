@@ -17,8 +17,16 @@ _CHANGES = {
     TrialKind.EARLIER_RATE: "keep the learning rate from before the schedule raised it,"
     " or lengthen the warm-up",
     TrialKind.HELD: "keep this number of the script constant, or bound its schedule: `{amount}`",
+    TrialKind.FACTOR: "keep this factor below 1, or what it multiplies grows in each step:"
+    " `{amount}`",
     TrialKind.COUNTER_HELD: "bound what the script computes from this counter, or change it more"
     " slowly: `{amount}`",
+    TrialKind.COUNTER_KEPT: "do not set this counter back, or set it to what it began with:"
+    " it had reached `{amount}`",
+    TrialKind.ACCUMULATION_DIVIDED: "divide each loss by the number of batches of its own step:"
+    " `(loss / batches_of_this_step).backward()`",
+    TrialKind.SAME_ACCUMULATION: "divide each loss by the number of batches of its own step, and"
+    " give the step as many batches as those before",
     TrialKind.LINE_SEARCH: "let LBFGS search for the length of each step:"
     ' `line_search_fn="strong_wolfe"`',
     TrialKind.LARGER_EPSILON: "increase epsilon of the optimizer, for example `eps=1e-4`",

@@ -61,6 +61,11 @@ class Birth:
         return self.kind in ("bad input", "spoiled weights")
 
     @property
+    def is_unexplained(self) -> bool:
+        """Whether no reason was found: the operation only took the value over, as a rule."""
+        return self.kind == "unknown"
+
+    @property
     def has_origin(self) -> bool:
         """Whether what the script did before, outside of what was watched, may have produced it."""
         return self.is_from_outside or self.kind == "bad setting"

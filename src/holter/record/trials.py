@@ -75,7 +75,9 @@ class TrialKind(StrEnum):
     CLIP = "clip to"  # a norm
     GUARDED = "guarded"  # an operation
     HELD = "held"  # a number of the script, and at what: temperature=0.05
+    FACTOR = "factor below 1"  # a number of the script, and its reciprocal: discount=0.9
     COUNTER_HELD = "counter held"  # likewise, of one that counts steps
+    COUNTER_KEPT = "counter not set back"  # likewise: the value that it had reached
     LAYER_LEFT_OUT = "without the last"  # a class of layers
     SWEEP = "sweep"  # its number
     CONFIRM = "confirm"  # a learning rate

@@ -14,7 +14,7 @@ from holter.diagnosis.facts.replayed_changes import (
     family_of,
     judged,
 )
-from holter.diagnosis.facts.replays import advised_replay, replayed
+from holter.diagnosis.facts.replays import advised_replay, fails, replayed
 from holter.record import Event
 from holter.record.band import Band
 from holter.record.births import Birth
@@ -101,11 +101,16 @@ def minimal(
     kind: str = "",
     reaches: str = "",
     outlies: bool | None = None,
+    phase: str = "forward",
 ) -> str | None:
     reproduced = Reproduced("bit for bit", "", 59, 59, 33, "nonfinite", bad=bad)
     occurrences = [
         replace(reproduced, normal_loss=1, normal_spread=0.1),
-        *([BirthFound(replace(BIRTH, kind=kind, reaches=reaches), 59)] if kind else []),
+        *(
+            [BirthFound(replace(BIRTH, kind=kind, reaches=reaches, phase=phase), 59)]
+            if kind
+            else []
+        ),
         ChangeTried("math attention", measure=NAN),
         *(ChangeTried(name, measure=WindowMeasure(late_loss=1.0)) for name in cures),
         ChangesTried(),
@@ -143,6 +148,35 @@ def test_a_number_that_is_held_comes_before_another_batch_and_after_a_guard() ->
     assert minimal(held, "guarded log", data=True) == "guarded log"
 
 
+def test_a_counter_comes_after_whatever_acts_on_steps() -> None:
+    counter, moved = "counter held update=16", "held spread=8.8"
+    assert minimal(counter, "clip to 1") == "clip to 1"
+    assert minimal(counter, moved) == moved
+    assert minimal("counter not set back t=100") == "counter not set back t=100"
+
+
+def test_an_accumulation_is_divided_before_its_number_is_held() -> None:
+    divided = "gradients divided by the backward passes of a step"
+    assert minimal("held accumulate=2", divided, "clip to 1") == divided
+
+
+def test_a_number_that_moves_gradients_out_of_range_comes_before_float32() -> None:
+    held = "held scale.value=65536"
+    assert minimal(held, "float32", kind="half range", phase="backward") == held
+    assert minimal(held, "float32", kind="half range") == "float32"
+    assert minimal("float32", kind="half range", phase="backward") == "float32"
+
+
+@pytest.mark.parametrize(("last", "returned"), [(1.0, True), (9.0, False), (np.nan, False)])
+def test_a_rise_from_which_the_loss_came_back_is_no_failure(last: float, returned: bool) -> None:
+    losses = np.concatenate([np.ones(59), np.full(40, 9.0), np.full(60, last)])
+    about = Reproduced("bit for bit", "", 59, 59, 33, "spike", normal_loss=1, normal_spread=0.1)
+    found = replayed(run_of({LOSS: {"": losses}}, events=[Event(0, 0.0, about)]))
+    assert found is not None
+    assert found.returned is returned
+    assert fails(found) is not returned
+
+
 def test_batches_with_ordinary_values_that_fail_in_a_row_are_not_to_blame() -> None:
     others = ("previous batch", "another batch")
     assert minimal(*others, data=True, bad=4, outlies=False) is None
@@ -165,6 +199,8 @@ def test_a_guard_cures_if_the_loss_is_finite_and_in_proportion() -> None:
     assert judged("guarded sqrt", WindowMeasure(late_loss=9.0), NAN, NORMAL).outcome == "cures"
     assert judged("guarded sqrt", WindowMeasure(late_loss=99.0), NAN, NORMAL).outcome == "does not"
     assert judged("clip to 1", WindowMeasure(late_loss=9.0), NAN, NORMAL).outcome == "does not"
+    began = replace(NORMAL, highest=12.0)  # the loss was as high in the beginning
+    assert judged("guarded sqrt", WindowMeasure(late_loss=99.0), NAN, began).outcome == "cures"
     assert judged("guarded sqrt", WindowMeasure(late_loss=8.9), SPIKE, NORMAL).outcome == "does not"
 
 

@@ -1,6 +1,7 @@
 """When a change in the number of batches per step is the cause of a failure."""
 
 import numpy as np
+import pytest
 
 from holter import Run, Series, check, diagnose
 from holter.record import Event
@@ -89,3 +90,39 @@ def test_a_constant_number_is_clear() -> None:
     checkup = check(run(FAILED, calls=4), select=("changed-accumulation",))
     (clear,) = checkup.clear
     assert "4 backward() calls throughout" in clear.because
+
+
+def test_a_division_that_cures_names_a_change_long_before() -> None:
+    divided = "gradients divided by the backward passes of a step"
+    steps = np.arange(160)
+    calls = np.where(steps >= 60, 8, 4).astype(np.float32)
+    fails = WindowMeasure(nonfinite_at=140)
+    tables = {
+        BACKWARD_CALLS: {"": Series(steps, calls)},
+        LOSS: {"": Series(steps, np.ones(160, np.float32))},
+        REPLAY_LOSS: {"unchanged": Series(steps[120:], np.ones(40, np.float32))},
+    }
+    told = [
+        Reproduced("bit for bit", "it is said", 140, 138, 120, "nonfinite", unchanged=fails),
+        ChangeTried(divided, measure=WindowMeasure(late_loss=1.0)),
+        ChangesTried(),
+    ]
+    made = Run.of(tables, events=[Event(0, 0.0, what) for what in told])
+    (finding,) = check(made, select=RULES[:1]).findings
+    assert finding.confidence is Confidence.CERTAIN
+    assert "at step 60" in finding.summary and divided in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("after", "growth", "is_found"), [(1.6, 16, 1), (1.05, 16, 0), (1.6, 1, 0)]
+)
+def test_a_loss_that_stays_above_its_level(after: float, growth: float, is_found: int) -> None:
+    steps, noise = np.arange(320), np.random.default_rng(0).normal(0, 0.2, 320)
+    late = steps >= 200
+    tables = {
+        BACKWARD_CALLS: {"": Series(steps, np.where(late, 16, 1).astype(np.float32))},
+        GRAD_TOTAL_NORM: {"": Series(steps, np.where(late, growth, 1).astype(np.float32))},
+        LOSS: {"": Series(steps, (np.where(late, after, 1) + noise).astype(np.float32))},
+    }
+    findings = check(Run.of(tables), select=RULES[:1]).findings
+    assert [each.onset for each in findings] == [200] * is_found

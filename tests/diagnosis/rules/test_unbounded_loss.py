@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from holter.diagnosis.rules.unbounded_loss import unbounded_loss
+from holter.record import Event
+from holter.record.events import CaptureWritten
 from holter.record.findings import Clear, Confidence, NotExamined
 from holter.record.meta import Meta, OptimizerSummary
 from holter.record.signals import LOSS, LOSS_ROOT_SHARE, OUTPUT_SIZE, WEIGHT_TOTAL_NORM
@@ -92,3 +94,15 @@ def test_too_short() -> None:
     run = run_of({LOSS_ROOT_SHARE: {"": [-1.0] * 4}, LOSS: {"": [-1.0] * 4}})
     (verdict,) = said(unbounded_loss, run)
     assert isinstance(verdict, NotExamined)
+
+
+@pytest.mark.parametrize(("last", "is_found"), [(-9000.0, True), (-10.0, False), (np.nan, False)])
+def test_one_of_several_losses_that_was_captured_far_below_zero(
+    last: float, is_found: bool
+) -> None:
+    critic = [*np.linspace(-1, -4000, 80), *[last] * 20]
+    captured = Event(60, 0.0, CaptureWritten("descent", 60, "captures/step-60"))
+    losses = {LOSS: {"critic": critic, "generator": [1.0] * 100}}
+    run = run_of(losses, events=[captured])
+    told = [each for each in found(unbounded_loss, run) if "of critic diverges" in each.summary]
+    assert bool(told) is is_found

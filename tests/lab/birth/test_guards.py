@@ -63,6 +63,11 @@ def empty_mean(model: nn.Module, x: Tensor) -> Tensor:
     return model(x)[x[:, 0] > 1e9].mean() + model(x).mean()
 
 
+def cancelled_variance(model: nn.Module, x: Tensor) -> Tensor:
+    var = torch.tensor([1.0, 0.0, 4.0]) - model(x).detach().square() * 0
+    return (model(x) / torch.sqrt(var)).mean()
+
+
 class _Softplus(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -89,7 +94,7 @@ def negative_determinant(model: nn.Module, x: Tensor) -> Tensor:
 LOSSES = (
     *(log_of_a_probability, root_of_a_distance, power_of_a_distance, division),
     *(division_of_a_number, softmax_by_hand, angle, masked_row, spread_of_one),
-    *(division_by_a_count, empty_mean, gradient_by_hand, negative_determinant),
+    *(division_by_a_count, cancelled_variance, empty_mean, gradient_by_hand, negative_determinant),
 )
 
 
@@ -162,3 +167,18 @@ def test_an_operand_that_passed_through_zero_is_kept_well_away_from_it() -> None
         assert guarded.loss(x).item() == before
         spread = -0.001
         assert guarded.loss(x).item() < 10
+
+
+def test_another_operation_of_the_line_is_kept_in_its_domain_as_well() -> None:
+    var = torch.tensor([1.0, 0.0, 4.0])
+
+    def loss(model: nn.Module, x: Tensor) -> Tensor:
+        return (model(x) / torch.sqrt(var)).mean()
+
+    setup, x = setup_of(loss)
+    birth = find(lambda: setup.loss(x), setup.models, setup.optimizers, samples=6)
+    assert birth is not None and (birth.operation, birth.kind) == ("div", "division by zero")
+    guard = OperationGuard(birth)
+    var -= torch.tensor([0.0, 1e-4, 0.0])  # cancellation goes on, below zero
+    with guard.change.on_setup.applied(setup) as guarded:
+        assert torch.tensor(guarded.step(x)).isfinite()

@@ -75,7 +75,7 @@ def test_a_hand_written_optimizer_is_named_with_the_line_that_calls_it(tmp_path:
 def test_an_accumulation_that_changes_is_no_poisonous_batch(tmp_path: Path) -> None:
     told = found(tmp_path, "regression-changed-accumulation")
     assert told.minimal_cure is not None
-    assert told.minimal_cure.name == "as many batches per step as before"
+    assert told.minimal_cure.name == "gradients divided by the backward passes of a step"
     leading = diagnose(check(Run.load(tmp_path / "run"))).leading
     assert leading is not None
     assert leading.rule == "changed-accumulation"
@@ -129,3 +129,22 @@ def test_what_lies_outside_the_step_is_replayed(tmp_path: Path, name: str) -> No
     told = found(tmp_path, name)
     assert told.verdict == "bit for bit"
     assert told.is_data
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("regression-equal-row-in-worker", "zero by zero"),
+        ("regression-cancelled-variance", "division by zero"),
+    ],
+)
+def test_a_safe_form_comes_before_a_step_that_is_left_out(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    told = found(tmp_path, name)
+    assert told.birth is not None
+    assert told.birth.kind == kind
+    assert told.minimal_cure is not None
+    assert told.minimal_cure.name == "guarded div"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holter.scripts.reruns.choosing import holdable
+from holter.scripts.reruns.choosing import factors, holdable, set_back
 from holter.scripts.reruns.holding import HeldNumber, held
 from holter.scripts.reruns.numbers import NumberSurvey, Place, ScriptNumber, Series
 
@@ -87,6 +87,45 @@ def test_a_decay_counts_by_how_far_it_is_from_1() -> None:
     share: Series = {step: 0.2 + 0.001 * step for step in range(40)}
     found = holdable({number: keep, other: share}, first=20, onset=30, failing=35)
     assert [each.name for each in found] == ["teacher.keep=1"]
+
+
+def number(name: str, place: Place = Place.VARIABLE) -> ScriptNumber:
+    return ScriptNumber(place, (name,), "train.py", "<module>")
+
+
+def test_what_only_counts_is_told_from_what_a_schedule_moves() -> None:
+    update: Series = {step: float(step // 10) for step in range(40)}
+    spread: Series = {step: 0.3 + 0.5 * (step // 10) for step in range(40)}
+    changed = {number("update"): update, number("spread"): spread}
+    found = holdable(changed, first=20, onset=30, failing=35)
+    assert {each.name: each.counts for each in found} == {"spread=1.3": False, "update=2": True}
+
+
+def test_a_number_may_be_held_at_an_earlier_value() -> None:
+    factor: Series = {step: 1 - step / 30 for step in range(40)}
+    (late,) = holdable({number("factor"): factor}, first=33, onset=37, failing=39)
+    assert (late.name, late.begins) == ("factor=-0.1", 33)
+    assert late.earlier is not None
+    assert (late.earlier.name, late.earlier.begins) == ("factor=1", 0)
+
+
+def test_a_counter_that_is_set_back_where_it_fails() -> None:
+    steps = range(50, 101)
+    t: Series = {step: float(step + 1 if step < 100 else 0) for step in steps}
+    going: Series = {step: float(step) for step in steps}
+    drops: Series = {step: 1.0 if step < 100 else 0.5 for step in steps}
+    changed = {number("t"): t, number("step"): going, number("rate"): drops}
+    assert [each.name for each in set_back(changed, onset=100, failing=100)] == ["t=100"]
+    assert not set_back(changed, onset=90, failing=95)
+
+
+def test_a_factor_a_little_above_1_is_put_below_it() -> None:
+    gamma: Series = dict.fromkeys(range(40), 1 / 0.9)
+    wide: Series = dict.fromkeys(range(40), 1.4)
+    option = number("momentum", Place.OPTION)
+    (found,) = factors({number("gamma"): gamma, number("wide"): wide, option: gamma})
+    assert (found.name, found.begins) == ("gamma=0.9", 0)
+    assert found.held[0].value == pytest.approx(0.9)
 
 
 def run_held(numbers: tuple[HeldNumber, ...], begins: int) -> list[tuple[float, ...]]:

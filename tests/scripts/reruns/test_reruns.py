@@ -136,6 +136,69 @@ for step in range(50):
 """
 
 
+# Rows are standardised in a worker of the loader, and all numbers of one row are the same.
+WORKERS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __init__(self):
+        self.rows = torch.randn(480, 6, generator=torch.Generator().manual_seed(1))
+        self.rows[211] = 3.0
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        row = self.rows[i]
+        return (row - row.mean()) / row.std(), row[:1]
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    model = nn.Linear(6, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    order = torch.Generator().manual_seed(0)
+    loader = DataLoader(Rows(), batch_size=8, shuffle=True, num_workers=1, generator=order)
+    for x, y in loader:
+        loss = (model(x) - y).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+# An Adam written by hand counts the steps of each epoch, and the second epoch begins with 0.
+COUNTER = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model, t = nn.Linear(4, 1), 1
+x = torch.randn(320, 4)
+moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in model.parameters()]
+
+
+@torch.no_grad()
+def update(t):
+    for p, (m, v) in zip(model.parameters(), moments):
+        m.mul_(0.9).add_(p.grad, alpha=0.1)
+        v.mul_(0.99).addcmul_(p.grad, p.grad, value=0.01)
+        first, second = torch.tensor(1 - 0.9**t), torch.tensor(1 - 0.99**t)
+        p.sub_(1e-2 * (m / first) / ((v / second).sqrt() + 1e-8))
+        p.grad = None
+
+
+for epoch in range(2):
+    for rows in torch.randperm(320).split(8):
+        (model(x[rows]) - x[rows, :1]).square().mean().backward()
+        update(t)
+        t += 1
+    t = 0
+"""
+
+
 def holter(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "holter", *arguments],
@@ -205,3 +268,22 @@ def test_a_script_without_a_seed_concludes_nothing(tmp_path: Path) -> None:
     assert report["replay"]["birth"] is None and report["replay"]["smallest_cure"] is None
     found = [each for each in report["findings"] if each["rule"] == "irreproducible-failure"]
     assert [each["confidence"] for each in found] == ["hint"]
+
+
+def test_a_value_that_a_data_set_makes_in_a_worker(tmp_path: Path) -> None:
+    report = replayed(tmp_path, WORKERS)
+    birth = report["replay"]["birth"]
+    assert birth["line"] == "return (row - row.mean()) / row.std(), row[:1]"
+    assert birth["kind"] == "zero by zero"
+    assert len(birth["samples"]) == 1
+    assert report["replay"]["smallest_cure"] == "guarded div"
+    assert report["diagnosis"]["leading"]["rule"] == "nonfinite-birth"
+
+
+@pytest.mark.exhaustive
+def test_a_counter_that_is_set_back(tmp_path: Path) -> None:
+    report = replayed(tmp_path, COUNTER)
+    replay = report["replay"]
+    assert replay["birth"]["kind"] in ("zero by zero", "division by zero")
+    assert replay["smallest_cure"] == "counter not set back t=40"
+    assert report["diagnosis"]["leading"]["rule"] == "changed-settings"

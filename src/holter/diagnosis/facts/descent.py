@@ -7,8 +7,11 @@ import numpy as np
 
 from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.facts.curve import Curve, growth, levels
+from holter.record import Run
+from holter.record.events import CaptureWritten
 from holter.record.signals import (
     GRAD_TOTAL_NORM,
+    LOSS,
     LOSS_ROOT_SHARE,
     OUTPUT_SIZE,
     WEIGHT_TOTAL_NORM,
@@ -26,6 +29,7 @@ TOLERANCE = 0.01
 WITHOUT_A_FLOOR = ("nll_loss", "gaussian_nll_loss", "poisson_nll_loss", "kl_div")
 
 _FEWEST = 5  # losses
+_ENDS = 5  # losses at either end that tell its level
 _PIECES = 10
 _FASTER = 1.02  # times the fall of one piece by which the next falls at least
 _ACCELERATING = 4  # last pieces that each fall faster than the one before
@@ -115,4 +119,38 @@ def _growing(
             grew = growth(facts, signal, owner, (start, start + 2), (half, last))
             if grew is not None and grew > times:
                 return signal
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A loss that was captured far below zero, and ends lower still."""
+
+    owner: str
+    step: int  # of the capture
+    span: tuple[int, int]
+    first: float
+    last: float
+    says: str
+
+
+def captured_fall(run: Run) -> Fall | None:
+    """Return the fall of a loss that the black box captured, one of several losses maybe; or None.
+
+    Of competing losses, as a GAN has, the curve of the run tells of one only.
+    """
+    losses = run[LOSS].items() if LOSS in run else ()
+    for event in run.events_of(CaptureWritten):
+        for owner, series in losses:
+            if event.what.alarm != "descent" or event.what.of not in series.steps:
+                continue
+            first = float(np.median(series.values[:_ENDS]))
+            then = float(series.values[series.steps == event.what.of][0])
+            last = float(np.median(series.values[-_ENDS:]))
+            if last <= then:  # which is not so if it is no number
+                says = f"it fell from {first:.3g} to {then:.3g} at step {event.what.of}"
+                span = (series.first, series.last)
+                return Fall(
+                    owner, event.what.of, span, first, last, f"{says} and to {last:.3g} at the end"
+                )
     return None

@@ -9,7 +9,7 @@ import numpy as np
 from holter.diagnosis.facts.chance import Chance, Standing
 from holter.diagnosis.facts.course import FEWEST, Course, course_of
 from holter.diagnosis.facts.curve import Curve, curve_of, settled, warmed_up
-from holter.diagnosis.facts.descent import Descent, descent_of
+from holter.diagnosis.facts.descent import Descent, captured_fall, descent_of
 from holter.diagnosis.facts.stages import stages
 from holter.diagnosis.facts.streaks import trailing
 from holter.diagnosis.facts.targets import GROWN, growth_of_targets
@@ -120,6 +120,14 @@ def training_outcome(facts: "Facts") -> Outcome:
         return _unknown("no loss was recorded")
     if (broken := _broken(facts)) is not None:
         return broken
+    fall = captured_fall(facts.run)
+    if fall is not None:
+        says = f"loss {fall.first:.3g} → {fall.last:.3g}, falling without bound"
+        return Outcome(
+            *(OutcomeState.DIVERGED, says, -np.inf, fall.span, fall.owner),
+            first=fall.first,
+            last=fall.last,
+        )
     curve = facts.signed_curve
     if isinstance(curve, str):
         return _without_curve(facts, curve)

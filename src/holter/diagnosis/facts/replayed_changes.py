@@ -23,6 +23,7 @@ class ChangeFamily(StrEnum):
     NOISE = "noise"
     ACCUMULATION = "accumulation"  # batches that make a step
     SETTING = "setting"  # a number that the script changes: a temperature, a loss weight
+    COUNTER = "counter"  # a number that only counts: held, or not set back
     SKIP = "skip"
     BATCH = "batch"
     PAIR = "pair"  # two changes together
@@ -37,9 +38,12 @@ _FAMILIES = {
     TrialKind.DETERMINISTIC: ChangeFamily.KERNELS,
     TrialKind.FLOAT32: ChangeFamily.PRECISION,
     TrialKind.GUARDED: ChangeFamily.GUARD,
+    TrialKind.ACCUMULATION_DIVIDED: ChangeFamily.ACCUMULATION,
     TrialKind.SAME_ACCUMULATION: ChangeFamily.ACCUMULATION,
+    TrialKind.FACTOR: ChangeFamily.SETTING,
     TrialKind.HELD: ChangeFamily.SETTING,
-    TrialKind.COUNTER_HELD: ChangeFamily.SETTING,
+    TrialKind.COUNTER_HELD: ChangeFamily.COUNTER,
+    TrialKind.COUNTER_KEPT: ChangeFamily.COUNTER,
     TrialKind.EARLIER_RATE: ChangeFamily.RATE,
     TrialKind.LINE_SEARCH: ChangeFamily.RATE,
     TrialKind.CLIP: ChangeFamily.CLIP,
@@ -83,6 +87,7 @@ class Normal:
     band: Band  # before it
     peak: float | None = None  # the highest shortly before
     level: float | None = None  # to which other data raised the loss where the failure began
+    highest: float | None = None  # loss of the training before, from its first step on
     is_guarded: bool = False  # the operation that has no value for such operands has a guard
 
     def beside(self, unchanged: WindowMeasure, tried: Mapping[str, WindowMeasure]) -> "Normal":
@@ -131,7 +136,7 @@ def concluded(
         before += f", {normal.level:.4g} on the initial data"
     if normal.is_guarded and math.isfinite(limit):
         # What such operands mean for the loss is another matter than that there was none.
-        limit = max(limit, _GUARDED * max(abs(limit), peak or 0.0))
+        limit = max(limit, _GUARDED * max(abs(limit), peak or 0.0, normal.highest or 0.0))
     measured = f"loss {trial.late_loss:.4g}{before}"
     high = known and trial.late_loss > limit
     return (CureOutcome.DOES_NOT if high else CureOutcome.CURES), measured

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from holter.diagnosis.facts.replayed_changes import (
     SMALLER_STEPS,
     ChangeFamily,
@@ -25,13 +27,16 @@ from holter.record.events import (
     TriageMade,
     WindowMeasure,
 )
+from holter.record.signals import LOSS
 from holter.record.trials import TrialKind, parts
 
 NOT_REPRODUCED = "not reproduced"
 NO_BAND = Band(math.nan, math.nan)  # too few losses before the failure
 _AS_MEANT = (ChangeFamily.KERNELS, ChangeFamily.PRECISION)  # leave the training as it is meant
+_MOVED = (ChangeFamily.SETTING, ChangeFamily.COUNTER)  # numbers that the script moves
 # These change what is wrong, alone.
 _LOCAL = (ChangeFamily.GUARD, ChangeFamily.ACCUMULATION, ChangeFamily.SETTING)
+_LAST = 32  # losses at the end of a run that tell whether it recovered
 _SEVERAL = 2  # bad batches among the next few: not a single one
 
 
@@ -84,6 +89,7 @@ class Replayed:
     born_at: int | None = None  # the step of the birth
     has_other_data: bool = False  # from the onset on, with losses of another level
     measures: Mapping[str, WindowMeasure] = field(default_factory=dict)  # of the changes
+    returned: bool = False  # to its level, after a rise of the loss: the training ended well
 
     @property
     def is_born_later(self) -> bool:
@@ -136,7 +142,7 @@ class Replayed:
     @property
     def is_data(self) -> bool:
         """Whether the batch fails on older weights, too, and another on these does not."""
-        if self.triage is None or not self.triage.is_data or self.cured_by(ChangeFamily.SETTING):
+        if self.triage is None or not self.triage.is_data or self.cured_by(*_MOVED):
             return False
         return not (self.learns_other_data or self.has_ordinary_batches)
 
@@ -185,9 +191,17 @@ class Replayed:
         if least is None:
             return False
         kind = parts(least.name)[0].kind
-        if kind in (TrialKind.EARLIER_RATE, TrialKind.COUNTER_HELD):  # of which others may follow
-            return kind is TrialKind.EARLIER_RATE
+        if kind is TrialKind.EARLIER_RATE:
+            return True
+        if least.family is ChangeFamily.PRECISION and self.overflows_backward:
+            return False  # a number may have moved the gradients out of range
         return least.family in (*_LOCAL, *_AS_MEANT, ChangeFamily.EDITS)
+
+    @property
+    def overflows_backward(self) -> bool:
+        """Whether a gradient in half precision overflowed, of a loss that did not."""
+        birth = self.birth
+        return birth is not None and birth.phase == "backward" and birth.kind == "half range"
 
     @property
     def proven_cure(self) -> ReplayedChange | None:
@@ -196,7 +210,12 @@ class Replayed:
 
     @property
     def minimal_cure(self) -> ReplayedChange | None:
-        """The least change that cures.
+        """The least change that cures."""
+        return next(iter(self.ranked_cures), None)
+
+    @property
+    def ranked_cures(self) -> tuple[ReplayedChange, ...]:
+        """The changes that cure, the least first.
 
         Kernels and precision come first: they leave the training as it is meant. Then a safe form
         of the operation that fails, and what acts on steps, unless it is the data: smaller steps
@@ -214,6 +233,9 @@ class Replayed:
             cures = [c for c in cures if c.family is not ChangeFamily.KERNELS]
         cures.sort(key=size_of)
         meant = [c for c in cures if c.family in _AS_MEANT]
+        if self.overflows_backward:
+            meant = [c for c in cures if c.family is ChangeFamily.SETTING] + meant
+        counters = [c for c in cures if c.family is ChangeFamily.COUNTER]
         without = [c for c in cures if c.family in (ChangeFamily.BATCH, ChangeFamily.SKIP)]
         if self.has_ordinary_batches:  # which the training would meet again and again
             cures = [c for c in cures if c not in without]
@@ -228,13 +250,13 @@ class Replayed:
         ):
             # The optimizer divides by 0: its epsilon is the guard, whatever the batch.
             meant += [c for c in cures if parts(c.name)[0].kind is TrialKind.LARGER_EPSILON]
-        acting = [*guards, *(c for c in cures if c not in (*meant, *without, *guards))]
+        known = (*meant, *without, *guards, *counters)
+        acting = [*guards, *(c for c in cures if c not in known), *counters]
         ordinary = self.triage is not None and self.triage.outlies is False
         unsafe = birth is not None and birth.has_safe_form
         recurs = self.about.bad >= _SEVERAL or unsafe or ordinary
         first = self.is_data and not (guards and recurs)
-        order = (*meant, *without, *acting) if first else (*meant, *acting, *without)
-        return next(iter(order), None)
+        return (*meant, *without, *acting) if first else (*meant, *acting, *without)
 
 
 def replayed(run: Run) -> Replayed | None:
@@ -267,7 +289,9 @@ def replayed(run: Run) -> Replayed | None:
         born_at=None if born is None else born.failing,
     )
     measures = {each.name: each.measure for each in tried}
-    normal = Normal(found.band, about.normal_peak).beside(about.unchanged, measures)
+    highest = highest_before(run, about.onset)
+    normal = Normal(found.band, about.normal_peak, highest=highest)
+    normal = normal.beside(about.unchanged, measures)
     changes = [
         judged(each.name, each.measure, about.unchanged, normal, why_not=each.why_not)
         for each in tried
@@ -276,8 +300,19 @@ def replayed(run: Run) -> Replayed | None:
         found,
         changes={change.name: change for change in changes},
         has_other_data=normal.level is not None,
+        returned=about.alarm == "spike" and _returns(run, found),
         measures=measures,
     )
+
+
+def highest_before(run: Run | None, step: int) -> float | None:
+    """Return the highest finite loss that was recorded before a step, or None."""
+    if run is None or LOSS not in run:
+        return None
+    before = [series.values[series.steps < step] for series in run[LOSS].values()]
+    finite = [float(values[np.isfinite(values)].max(initial=-math.inf)) for values in before]
+    highest = max(finite, default=-math.inf)
+    return highest if math.isfinite(highest) else None
 
 
 def captured_failure(run: Run) -> int | None:
@@ -300,8 +335,27 @@ def advised_replay(run: Run) -> str:
 
 
 def fails(found: Replayed) -> bool:
-    """Whether the replay failed as the training did."""
-    return found.is_reproduced and found.alarm not in ("asked", "exception")
+    """Whether the replay failed as the training did, which did not recover."""
+    failed = found.is_reproduced and found.alarm not in ("asked", "exception")
+    return failed and not found.returned
+
+
+def not_failing(found: Replayed) -> str:
+    """Say why there is no failure to explain."""
+    if found.returned:
+        return f"the loss rose at step {found.failing} and returned to its level without a change"
+    return f"step {found.failing} does not fail in the replay"
+
+
+def _returns(run: Run, found: Replayed) -> bool:
+    """Whether the last losses are back in the band from before a rise."""
+    for series in run[LOSS].values() if LOSS in run else ():
+        after = series.values[series.steps > found.failing]
+        if found.failing not in series.steps or len(after) < 2 * _LAST:
+            continue
+        late = after[-_LAST:]
+        return bool(np.isfinite(late).all() and np.median(late) <= found.band.ceiling())
+    return False
 
 
 def listed(names: list[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.accumulations import CONSTANT, accumulation_changes
 from holter.diagnosis.facts.outcome import OutcomeState
 from holter.diagnosis.facts.replayed_changes import ChangeFamily
 from holter.diagnosis.facts.replays import Replayed, replayed
@@ -17,7 +18,8 @@ from holter.record.events import CaptureWritten
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import BACKWARD_CALLS, GRAD_TOTAL_NORM, LOSS
 
-_CONSTANT = 5  # steps with one number before it counts as changed
+_ERRORS = 6.0  # standard errors by which a level is surely above another
+_RISE = 0.2  # and by so much of it at least
 
 
 @rule(severity=Severity.ERROR, level=Level.PROCEDURE, needs=(BACKWARD_CALLS, LOSS))
@@ -31,7 +33,8 @@ def changed_accumulation(
 
     ## What it does
     Counts `backward()` calls per step. Reports a failure within a few steps after that number
-    changed, if gradients grew with it. A replay repeats the failing steps with the previous number.
+    changed, or a loss that stays above its level from there on, if gradients grew with it. A replay
+    tries the failing steps with divided gradients, and with the previous number of batches.
 
     ## Why it matters
     The gradient is a sum over the batches of a step. If the loss is not divided by their number,
@@ -54,10 +57,10 @@ def changed_accumulation(
     - Compare gradient norms before and after the change: they should agree.
     """
     calls = facts.run[BACKWARD_CALLS].get("")
-    if calls is None or len(calls) <= _CONSTANT:
+    if calls is None or len(calls) <= CONSTANT:
         yield changed_accumulation.not_examined("too few steps with a count of backward() calls")
         return
-    changes = _changes(calls)
+    changes = accumulation_changes(calls)
     if not changes:
         yield changed_accumulation.clear(
             f"a step takes {number(float(np.median(calls.values)))} backward() calls throughout"
@@ -65,7 +68,10 @@ def changed_accumulation(
         return
     replay = replayed(facts.run)
     failing = _failing(facts, replay, changes, max_delay)
-    near = [step for step in changes if failing is not None and 0 <= failing - step <= max_delay]
+    tried = None if replay is None else _tried(replay)
+    # A trial tells more than how soon it fails: small steps take their time to go wrong.
+    delay = len(calls) if tried else max_delay
+    near = [step for step in changes if failing is not None and 0 <= failing - step <= delay]
     before, after = changes[near[-1] if near else next(iter(changes))]
     if not near or failing is None:
         yield changed_accumulation.harmless(
@@ -75,13 +81,12 @@ def changed_accumulation(
         return
     step = near[-1]
     survived = [e for e in changes if e + max_delay < failing and changes[e] == (before, after)]
-    if survived:
+    if survived and not tried:
         yield changed_accumulation.clear(
             f"the same change at step {survived[0]} is followed by no failure"
         )
         return
-    tried = None if replay is None else _tried(replay)
-    if tried is False:
+    if tried == "":
         yield changed_accumulation.clear("the previous number of batches per step did not cure it")
         return
     growth = _growth(facts, step, failing)
@@ -93,7 +98,7 @@ def changed_accumulation(
         )
         return
     grown = f", and gradients grow {number(growth)} times" if growth is not None else ""
-    cured = "; with the previous number it does not fail" if tried else ""
+    cured = f"; {tried} cures it" if tried else ""
     yield changed_accumulation.finding(
         f"the failure of step {failing} follows a change in the number of batches per step, from"
         f" {before:g} to {after:g} at step {step}{grown}{cured}",
@@ -112,16 +117,6 @@ def changed_accumulation(
     )
 
 
-def _changes(calls: Series) -> dict[int, tuple[float, float]]:
-    """Return the steps at which the number changes after it was constant: before and after."""
-    found = {}
-    for place in range(_CONSTANT, len(calls)):
-        before, now = calls.values[place - _CONSTANT : place], float(calls.values[place])
-        if (before == before[0]).all() and now != before[0]:
-            found[int(calls.steps[place])] = (float(before[0]), now)
-    return found
-
-
 def _failing(
     facts: Facts, replay: Replayed | None, changes: Iterable[int], max_delay: int
 ) -> int | None:
@@ -132,15 +127,12 @@ def _failing(
     alarms = [each.of for each in captured if each.alarm in ("nonfinite", "spike")]
     if alarms:
         return min(alarms)
-    outcome = facts.outcome
-    if outcome is None or outcome.state not in (OutcomeState.BROKE, OutcomeState.DIVERGED):
-        return None
     loss = max(facts.run[LOSS].values(), key=len)
-    above = [
-        int(step)
-        for step in changes
-        if (loss.steps < step).any() and _leaves_its_band(loss, step, max_delay)
-    ]
+    above = [step for step in changes if _stays_above(loss, step)]
+    outcome = facts.outcome
+    if outcome is not None and outcome.state in (OutcomeState.BROKE, OutcomeState.DIVERGED):
+        left = [step for step in changes if (loss.steps < step).any()]
+        above += [step for step in left if _leaves_its_band(loss, step, max_delay)]
     return min(above, default=None)
 
 
@@ -151,11 +143,26 @@ def _leaves_its_band(loss: Series, step: int, delay: int) -> bool:
     return len(before) > 0 and not (after <= Band.of(before).ceiling()).all()
 
 
-def _tried(replay: Replayed) -> bool | None:
-    """Return whether as many batches as before cured the failure; None if it was not tried."""
-    if replay.cured_by(ChangeFamily.ACCUMULATION):
-        return True
-    return False if replay.not_cured_by(ChangeFamily.ACCUMULATION) else None
+def _stays_above(loss: Series, step: int) -> bool:
+    """Whether the loss is surely at a higher level from a step on, up to the end."""
+    before = loss.values[(loss.steps < step) & np.isfinite(loss.values)][-WINDOW:]
+    after = loss.values[loss.steps >= step]
+    if min(len(before), len(after)) < WINDOW or not np.isfinite(after).all():
+        return False
+    band = Band.of(before)
+    limit = band.median + max(_ERRORS * band.spread / len(before) ** 0.5, _RISE * abs(band.median))
+    return bool(min(np.median(after), np.median(after[-WINDOW // 2 :])) > limit)
+
+
+def _tried(replay: Replayed) -> str | None:
+    """Return what acts on the number of batches and cured the failure, "" if nothing did.
+
+    None if nothing of that kind was tried.
+    """
+    cured = replay.cured_by(ChangeFamily.ACCUMULATION)
+    if cured:
+        return cured[0]
+    return "" if replay.not_cured_by(ChangeFamily.ACCUMULATION) else None
 
 
 def _growth(facts: Facts, step: int, failing: int) -> float | None:
@@ -164,7 +171,7 @@ def _growth(facts: Facts, step: int, failing: int) -> float | None:
     if series is None:
         return None
     finite = np.isfinite(series.values)
-    before = series.values[finite & (series.steps < step)][-_CONSTANT:]
+    before = series.values[finite & (series.steps < step)][-CONSTANT:]
     after = series.values[finite & (series.steps >= step) & (series.steps <= failing)]
     if not len(before) or not len(after) or not np.median(before):
         return None

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from holter.diagnosis.causes import FAILURES
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replayed_changes import ChangeFamily
-from holter.diagnosis.facts.replays import fails, listed, replayed, since
+from holter.diagnosis.facts.replays import fails, listed, not_failing, replayed, since
 from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import REPLAY_LOSS
 from holter.record.trials import UNCHANGED, TrialKind, parts
+
+_MOVED = (ChangeFamily.SETTING, ChangeFamily.COUNTER)
 
 
 @rule(
@@ -24,7 +26,8 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
     ## What it does
     `holter try replay` holds each number that the script gives to its steps at the value it had
     when the window began: a temperature, a loss weight, the rate of an inner loop. Reports the
-    numbers that prevent the failure when held, with the same batches and learning rate.
+    numbers that prevent the failure when held, with the same batches and learning rate. A constant
+    slightly above 1, such as a discount, is also tried as its reciprocal.
 
     ## Why it matters
     A different batch or a smaller learning rate only postpones such a failure, because the number
@@ -50,13 +53,12 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
         yield changed_settings.not_examined("no failure was reproduced")
         return
     if not fails(replay):
-        yield changed_settings.clear(f"step {replay.failing} does not fail in the replay")
+        yield changed_settings.clear(not_failing(replay))
         return
     if not replay.all_tried:
         yield changed_settings.not_examined("not all changes were tried on the failure")
         return
-    cured = replay.cured_by(ChangeFamily.SETTING)
-    tried = replay.not_cured_by(ChangeFamily.SETTING)
+    cured, tried = replay.cured_by(*_MOVED), replay.not_cured_by(*_MOVED)
     if not cured:
         yield (
             changed_settings.clear(f"{listed(tried)} did not cure it")
@@ -65,8 +67,8 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
         )
         return
     least = replay.minimal_cure
-    counted = all(parts(name)[0].kind is TrialKind.COUNTER_HELD for name in cured)
-    if counted and least is not None and least.family is not ChangeFamily.SETTING:
+    counted = not replay.cured_by(ChangeFamily.SETTING)
+    if counted and least is not None and least.family is not ChangeFamily.COUNTER:
         yield changed_settings.clear(
             f"{least.name} cured it; {listed(cured)} only keeps the script from getting there"
         )
@@ -74,8 +76,8 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
     guards = replay.cured_by(ChangeFamily.GUARD)
     window = (replay.first, replay.failing)
     yield changed_settings.finding(
-        f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}: a number"
-        " that the script changes",
+        f"the failure of step {replay.failing}{since(replay)} is cured by {listed(cured)}:"
+        f" {_what(cured)}",
         confidence=Confidence.LIKELY,
         onset=replay.onset,
         evidence=(
@@ -84,5 +86,15 @@ def changed_settings(facts: Facts) -> Iterator[Verdict]:
         ),
         # Where a guard cures as well, an operation is unsafe, and the number has only reached it.
         explains=("poisonous-batch", *FAILURES) if guards else None,
-        fix=instructions(replay, (ChangeFamily.SETTING,)),
+        fix=instructions(replay, _MOVED[:1] if not counted else _MOVED),
     )
+
+
+def _what(cured: list[str]) -> str:
+    """Return what kind of number it is."""
+    kinds = {parts(name)[0].kind for name in cured}
+    if kinds == {TrialKind.FACTOR}:
+        return "what is multiplied by more than 1 in each step grows without bound"
+    if kinds == {TrialKind.COUNTER_KEPT}:
+        return "a counter that the script sets back"
+    return "a number that the script changes"

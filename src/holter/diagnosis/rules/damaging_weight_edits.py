@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replayed_changes import ChangeFamily
-from holter.diagnosis.facts.replays import fails, listed, replayed, since
+from holter.diagnosis.facts.replays import fails, listed, not_failing, replayed, since
 from holter.diagnosis.remedies import fix_of_birth
 from holter.diagnosis.rule import rule
 from holter.record.events import WeightsEdited
@@ -54,7 +54,7 @@ def damaging_weight_edits(facts: Facts) -> Iterator[Verdict]:
         yield damaging_weight_edits.not_examined("no failure was reproduced")
         return
     if not fails(replay):
-        yield damaging_weight_edits.clear(f"step {replay.failing} does not fail in the replay")
+        yield damaging_weight_edits.clear(not_failing(replay))
         return
     if not replay.all_tried:
         yield damaging_weight_edits.not_examined("not all changes were tried on the failure")

@@ -6,7 +6,7 @@ import numpy as np
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replayed_changes import SMALLER_STEPS, ChangeFamily
-from holter.diagnosis.facts.replays import Replayed, fails, listed, replayed, since
+from holter.diagnosis.facts.replays import Replayed, fails, listed, not_failing, replayed, since
 from holter.diagnosis.remedies import instructions
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import number
@@ -60,7 +60,7 @@ def oversized_steps(facts: Facts) -> Iterator[Verdict]:
         yield oversized_steps.not_examined("no failure was reproduced")
         return
     if not fails(replay):
-        yield oversized_steps.clear(f"step {replay.failing} does not fail in the replay")
+        yield oversized_steps.clear(not_failing(replay))
         return
     if not replay.all_tried:
         yield oversized_steps.not_examined("not all changes were tried on the failure")

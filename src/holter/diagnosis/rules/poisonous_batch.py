@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from holter.diagnosis.causes import FAILURES
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.replayed_changes import ChangeFamily
-from holter.diagnosis.facts.replays import Replayed, fails, listed, replayed, since
+from holter.diagnosis.facts.replays import Replayed, fails, listed, not_failing, replayed, since
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import some
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
@@ -54,7 +54,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
         yield poisonous_batch.not_examined("no failure was reproduced")
         return
     if not fails(replay):
-        yield poisonous_batch.clear(f"step {replay.failing} does not fail in the replay")
+        yield poisonous_batch.clear(not_failing(replay))
         return
     if not replay.all_tried:
         yield poisonous_batch.not_examined("not all changes were tried on the failure")
@@ -75,7 +75,7 @@ def poisonous_batch(facts: Facts) -> Iterator[Verdict]:
             f"the data change from step {replay.onset} on, and smaller steps can learn them"
         )
         return
-    held = replay.cured_by(ChangeFamily.SETTING)
+    held = replay.cured_by(ChangeFamily.SETTING, ChangeFamily.COUNTER)
     if held:
         yield poisonous_batch.clear(f"{listed(held)} cured it with the same batch")
         return

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from holter.diagnosis.facts import Facts
-from holter.diagnosis.facts.descent import FAR, GROWN, MIN_SHARE, TOLERANCE, descent_of
+from holter.diagnosis.facts.descent import (
+    FAR,
+    GROWN,
+    MIN_SHARE,
+    TOLERANCE,
+    captured_fall,
+    descent_of,
+)
 from holter.diagnosis.rule import rule
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     GRAD_TOTAL_NORM,
     LOSS,
@@ -38,7 +45,8 @@ def unbounded_loss(
     Compares the value on which `backward()` is called with the return value of the loss function,
     and reports if it is a fixed negative multiple of it. It also reports a loss that has fallen
     very far below zero while outputs or weights grew, or that falls below zero at an accelerating
-    rate while gradients grow.
+    rate while gradients grow. Of several losses, as in a GAN, it reports one that was captured far
+    below zero and ends lower still.
 
     ## Why it matters
     Minimising the negative of a loss makes predictions worse and worse: the value falls without
@@ -61,6 +69,10 @@ def unbounded_loss(
     ## How to confirm
     - Look at the predictions or the accuracy: it falls below chance.
     """
+    fallen = _captured(facts)
+    if fallen is not None:
+        yield fallen
+        return
     curve = facts.signed_curve
     if isinstance(curve, str):
         yield unbounded_loss.not_examined(curve)
@@ -106,3 +118,20 @@ def unbounded_loss(
         )
     else:
         yield unbounded_loss.clear(course)
+
+
+def _captured(facts: Facts) -> Finding | None:
+    """Return the finding for one of several losses that was captured on its way down, or None."""
+    fall = captured_fall(facts.run)
+    if fall is None:
+        return None
+    of = f" of {fall.owner}" if fall.owner else ""
+    return unbounded_loss.finding(
+        f"the loss{of} diverges: {fall.says}, and has no floor",
+        confidence=Confidence.LIKELY,
+        onset=fall.step,
+        evidence=(Evidence(LOSS, fall.span, fall.says, fall.owner),),
+        fix="bound what the loss measures: keep the weights of a critic small after each of its"
+        " steps, `p.data.clamp_(-0.05, 0.05)`, or add a gradient penalty; or look for a term with"
+        " the wrong sign",
+    )

@@ -50,6 +50,11 @@ def _probability(tensor: Tensor) -> Tensor:
     return tensor.clamp(_epsilon(tensor), 1 - _epsilon(tensor))
 
 
+def _well_above(tensor: Tensor, typical: float) -> Tensor:
+    """Keep an operand well above 0, by a share of what is typical of it."""
+    return tensor.clamp_min(max(min(_SHARE * typical, _FLOOR), _epsilon(tensor)))
+
+
 def _away_from_zero(tensor: Tensor) -> Tensor:
     """Keep a denominator from zero, by a small part of what is typical of it."""
     if not tensor.is_floating_point():  # a count
@@ -128,6 +133,9 @@ _FAULTY = (
     *("outside domain", "exp overflow", "masked row", "half range"),
 )
 _SECOND = ("div", "xlogy", "remainder", "fmod")  # guarded in their second operand
+# Beside the operation of a birth on the same line, these are kept in their domain as well: the root
+# of a variance is 0 before it is that of a negative number.
+_BESIDE = ("log", "log2", "log10", "sqrt", "rsqrt", "div", "reciprocal")
 _ALIASES = {  # what Python calls, and the operation that torch makes of it
     **dict.fromkeys(("truediv", "itruediv", "idiv", "divide", "true_divide"), "div"),
     **dict.fromkeys(("rtruediv", "rdiv"), "reciprocal"),
@@ -149,7 +157,8 @@ class OperationGuard:
         self.operation, self.where = birth.operation, birth.where
         self.calls = 0  # that were guarded
         self._left = birth.kind == "outside domain"
-        self._typical = 0.0  # operand, the largest of all calls: it may be on its way to zero
+        self._has_beside = birth.is_singular and birth.operation in _BESIDE
+        self._typical: dict[str, float] = {}  # operand, the largest of all calls: on its way to 0
         self._widens = birth.kind == "overflow"
         # A loss that is finite at these exponents has a gradient that is.
         self._bounds = birth.kind == "exp overflow" and birth.is_in_own_backward
@@ -183,8 +192,12 @@ class OperationGuard:
         """Make a call, guarded if it is one of those that are."""
         name = getattr(func, "__name__", "")
         plain = name.strip("_")
-        if _ALIASES.get(plain, plain) != self.operation or not self._is_here():
+        operation = _ALIASES.get(plain, plain)
+        beside = self._has_beside and operation in _BESIDE and operation != self.operation
+        if not (beside or operation == self.operation) or not self._is_here():
             return func(*args, **kwargs)
+        if beside:
+            return func(*self._kept_inside(operation, args), **kwargs)
         if self._widens:
             self.calls += 1
             return func(*(_wider(each) if _is_float(each) else each for each in args), **kwargs)
@@ -213,6 +226,30 @@ class OperationGuard:
             return args
         return (*args[:place], safe, *args[place + 1 :])
 
+    def _kept_inside(self, operation: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what another operation of the line is given, if its operand left its domain."""
+        place = 1 if operation in _SECOND else 0
+        given = args[place] if place < len(args) else None
+        if not isinstance(given, Tensor) or not given.is_floating_point():
+            return args
+        divides = operation in ("div", "reciprocal")
+        outside = given == 0 if divides else given <= 0
+        typical = self._known(operation, given)
+        if not bool(outside.any()):
+            return args
+        self.calls += 1
+        safe = _away_from_zero(given) if divides else _well_above(given, typical)
+        return (*args[:place], safe, *args[place + 1 :])
+
+    def _known(self, operation: str, given: Tensor) -> float:
+        """Return the size that is typical of an operand, over all calls."""
+        sizes = given.detach().abs()
+        finite = sizes[sizes.isfinite()]
+        known = self._typical.get(operation, 0.0)
+        if finite.numel():
+            known = self._typical[operation] = max(known, float(finite.median()))
+        return known
+
     def _safe(self, given: Tensor) -> Tensor:
         """Return an operand within the domain.
 
@@ -222,11 +259,7 @@ class OperationGuard:
         guard = _in_range if self._bounds else _GUARDS[self.operation]
         if guard is not _positive or not self._left:
             return guard(given)
-        sizes = given.detach().abs()
-        finite = sizes[sizes.isfinite()]
-        if finite.numel():
-            self._typical = max(self._typical, float(finite.median()))
-        return given.clamp_min(max(min(_SHARE * self._typical, _FLOOR), _epsilon(given)))
+        return _well_above(given, self._known(self.operation, given))
 
     def _is_here(self) -> bool:
         """Whether the innermost frame of the script is at the line of the birth."""

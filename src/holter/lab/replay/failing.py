@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from holter.diagnosis.facts.replays import NO_BAND
 from holter.lab.replay.outcomes import ReplayTrial, StepOutcome
 from holter.lab.replay.window import FailureWindow
+from holter.record import Run
 from holter.record.band import Band
+from holter.record.signals import LOSS
 
 BEYOND = 8  # steps after the failing one that are judged, as far as they were captured
 _FEWEST = 6  # steps that make a band
+_BEGINNING = 32  # losses of the beginning of a training
 _STEEP = 10  # times the median gradient norm, from which on a gradient is out of its band
 _CALM = 0.02  # of the median: the spread of the calmest curve
 _HIGH = 8.0  # spreads above the median loss, from which on a loss is out of its band
@@ -128,6 +131,18 @@ def band_of_spike(
         return band
     before = _calm_band(earlier)
     return before if rises(unchanged, failing, before) else band
+
+
+def band_of_beginning(run: Run | None, step: int) -> Band | None:
+    """Return the band of the first losses of the phase that makes a step.
+
+    A loss that grows slowly leaves no other.
+    """
+    for series in run[LOSS].values() if run is not None and LOSS in run else ():
+        if step in series.steps:
+            first = series.values[:_BEGINNING]
+            return _calm_band([float(loss) for loss in first if math.isfinite(loss)])
+    return None
 
 
 def _calm_band(losses: Sequence[float]) -> Band:

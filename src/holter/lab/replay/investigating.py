@@ -15,7 +15,7 @@ from holter.diagnosis.facts.replayed_changes import (
     family_of,
     judged,
 )
-from holter.diagnosis.facts.replays import NOT_REPRODUCED, Triage, replayed
+from holter.diagnosis.facts.replays import NOT_REPRODUCED, Triage, highest_before, replayed
 from holter.lab import birth
 from holter.lab.batches import size, tensors
 from holter.lab.birth import Birth
@@ -24,6 +24,7 @@ from holter.lab.replay.dataset_indices import placed
 from holter.lab.replay.departing import departure, listed, same_bits
 from holter.lab.replay.failing import (
     BEYOND,
+    band_of_beginning,
     band_of_spike,
     fatal_before,
     locate,
@@ -55,6 +56,7 @@ from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
 from holter.record.trials import UNCHANGED
 from holter.watching.blackbox.capture import Step
 
+NO_FLOOR = "the loss falls without end: no change is tried, as none could bring it back up"
 _ACTING = (
     ChangeFamily.RATE,
     ChangeFamily.CLIP,
@@ -73,10 +75,13 @@ class Investigation:
         if not self.plain.steps:
             raise HolterError(f"The captured step cannot be run again: {self.plain.error}.")
         self._band = locate(window, self.plain)
-        is_spike = window.capture.alarm.kind == "spike"
+        kind = window.capture.alarm.kind
+        is_spike = kind in ("spike", "growth")
         if is_spike and self.plain.first_bad is None:
             earlier = window.recorded_before(window.steps[0])
             self._band = band_of_spike(self.plain, window.failing, self._band, earlier)
+        if kind == "growth" and self.plain.first_bad is None:
+            self._band = band_of_beginning(window.run, window.failing) or self._band
         alike = self.plain.like(window.failing)
         self._peak = peak_before(alike, window.failing, window.onset)
         self.seconds = time.perf_counter() - began
@@ -84,7 +89,8 @@ class Investigation:
         self._write(UNCHANGED, self.plain)
         self.fails_by_nan = self.plain.first_bad is not None
         rose = is_spike and rises(self.plain, window.failing, self._band)
-        self.fails = self.fails_by_nan or rose
+        self.descends = kind == "descent" and not self.fails_by_nan
+        self.fails = self.fails_by_nan or rose or self.descends
         self._birth: Birth | None = None  # once it is traced
         self._measures: dict[str, WindowMeasure] = {}  # of the changes that were tried
 
@@ -237,7 +243,9 @@ class Investigation:
 
     def _judged(self, name: str, measure: WindowMeasure, why_not: str) -> ReplayedChange:
         self._measures[name] = measure
-        normal = Normal(self._band, self._peak).beside(self._unchanged, self._measures)
+        highest = highest_before(self._window.run, self._window.onset)
+        normal = Normal(self._band, self._peak, highest=highest)
+        normal = normal.beside(self._unchanged, self._measures)
         return judged(name, measure, self._unchanged, normal, why_not=why_not)
 
     def _taken_over(self, planned: PlannedReplay) -> ReplayedChange | None:
@@ -351,6 +359,8 @@ def whole(
         yield traced.says
     if reproduction.verdict == NOT_REPRODUCED:
         yield "no change is tried: it would be tried on another training"
+    elif found.descends:
+        yield NO_FLOOR
     elif not found.fails:
         yield "the failure does not happen again: no change is tried"
     elif ladder:

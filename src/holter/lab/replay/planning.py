@@ -14,6 +14,7 @@ from holter.lab.birth.guards import OperationGuard
 from holter.lab.changes import Change
 from holter.lab.changes.clipping import clip_to
 from holter.lab.changes.dropout import DROPOUT_OFF, drops
+from holter.lab.changes.gradients import ACCUMULATION_DIVIDED
 from holter.lab.changes.kernels import COMPILE_OFF, DETERMINISTIC, MATH_ATTENTION
 from holter.lab.changes.learning_rate import groups_of, learning_rate_times
 from holter.lab.changes.optimizer import LARGER_EPSILON, parameters_of, reset_moments
@@ -31,6 +32,7 @@ _CLIP, _TIGHT = 1.0, 0.1
 _FEWEST = 6  # gradient norms that tell a typical one
 NOT_EDITED = "the script does not write to weights between steps"
 NOT_RAISED = "the learning rate does not rise in the window"
+NOT_MORE = "the failing step is not made of more batches than those before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ def planned_replays(
     """
     used = StepUses.of(window)
     before, other, lower = used.before, used.other, used.lower
+    fewer = _as_many_batches(window)
     reset = WindowEdit(before={window.onset: reset_moments})
     planned = [
         # These two tell other data from a failure of steps, by which all others are judged.
@@ -104,11 +107,8 @@ def planned_replays(
             WindowEdit(leaves_weights=True) if window.edits.at else None,
             NOT_EDITED,
         ),
-        _edit(
-            TrialKind.SAME_ACCUMULATION,
-            _as_many_batches(window),
-            "the failing step is not made of more batches than those before",
-        ),
+        _change(ACCUMULATION_DIVIDED.on_setup, "" if fewer is not None else NOT_MORE),
+        _edit(TrialKind.SAME_ACCUMULATION, fewer, NOT_MORE),
         *(
             PlannedReplay(str(name), (), edit)
             for name, edit in (*held_settings(window), *held_options(window))

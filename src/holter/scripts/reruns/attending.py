@@ -18,6 +18,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils.data import DataLoader
 
 from holter.lab.birth.births import birth
 from holter.lab.birth.owners import Owner, identity, owned
@@ -58,6 +59,7 @@ class Rerun:
     surveyed: int | None = None  # the step from which on the numbers of the script are followed
     held: tuple[HeldNumber, ...] = ()  # that the change holds
     begins: int | None = None  # the step from which on it is made, if not from `first` on
+    in_process: bool = False  # loaders fetch here, not in workers: what a data set does is seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class Attendant:
         self._watch, self._end = watch, end
         # All taps stay until the process ends.
         tap_backward(self._around_backward, minds_grad=watch.trains_by_hand)
+        if self._order.in_process:
+            Tap(DataLoader, "__iter__", _without_workers)
         Tap(GradScaler, "scale", self._around_scale)
         Tap(GradScaler, "step", self._around_scaler_step)
         hook: Any = self._before_update
@@ -257,7 +261,9 @@ class Attendant:
             models = {model.label: model.module for model in roster.models}
             optimizers = self._optimizers()
             bottom = self._begin_trace.__code__
-            self._trace = Trace(models, optimizers, samples=self._samples, bottom=bottom)
+            # What a data set does to a sample has no axis of samples.
+            samples = None if self._order.in_process else self._samples
+            self._trace = Trace(models, optimizers, samples=samples, bottom=bottom)
             self._changing.enter_context(one_by_one(optimizers))
             self._trace.__enter__()
 
@@ -318,6 +324,17 @@ class Attendant:
         if self._trace is not None:
             self._trace.__exit__(None, None, None)
         self._end()
+
+
+def _without_workers(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a loader fetch its samples in this process, in the same order."""
+
+    def iterate(loader: Any) -> Any:
+        if loader.num_workers:
+            loader.num_workers, loader.timeout, loader.prefetch_factor = 0, 0, None
+        return original(loader)
+
+    return iterate
 
 
 def _is_wrong(tensor: Tensor) -> bool:

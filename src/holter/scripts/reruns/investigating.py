@@ -6,6 +6,8 @@ script that draws the same random numbers in every run.
 """
 
 import math
+import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,28 +15,40 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from holter.diagnosis.facts.accumulations import accumulation_grew
 from holter.diagnosis.facts.replayed_changes import (
     SLOWER,
+    SMALLER_STEPS,
     STEP_SKIPPED,
+    ChangeFamily,
     CureOutcome,
     Normal,
     ReplayedChange,
     concluded,
     judged,
 )
-from holter.diagnosis.facts.replays import NOT_REPRODUCED, Replayed, Triage
+from holter.diagnosis.facts.replays import (
+    NOT_REPRODUCED,
+    Replayed,
+    Triage,
+    highest_before,
+    replayed,
+)
 from holter.lab.birth.guards import OperationGuard
+from holter.lab.changes.gradients import ACCUMULATION_DIVIDED
 from holter.lab.changes.learning_rate import RATES_HELD
 from holter.lab.replay.departing import Departure, changed_since, same_bits
 from holter.lab.replay.failing import (
     BEYOND,
     band_before,
+    band_of_beginning,
     band_of_spike,
     is_failure,
     onset,
     peak_before,
     rises,
 )
+from holter.lab.replay.investigating import NO_FLOOR
 from holter.lab.replay.outcomes import ReplayTrial, pieces
 from holter.lab.replay.rates import earlier_rate
 from holter.lab.replay.reproducing import EXACT, REPRODUCED, Reproduction, near
@@ -53,12 +67,12 @@ from holter.record.events import (
     WindowMeasure,
 )
 from holter.record.signals import REPLAY_LOSS, REPLAY_NORM
-from holter.record.trials import UNCHANGED, TrialKind, TrialName
+from holter.record.trials import UNCHANGED, TrialKind, TrialName, parts
 from holter.scripts.cures.bench import ScriptBench
 from holter.scripts.cures.trial import Command, ScriptTrial, folder_name, run_trial
 from holter.scripts.reruns.attending import Attendant, Attended, Rerun, attended
 from holter.scripts.reruns.changing import names
-from holter.scripts.reruns.choosing import earliest, holdable
+from holter.scripts.reruns.choosing import HoldableNumber, earliest, factors, holdable, set_back
 from holter.scripts.reruns.holding import HeldNumber
 from holter.scripts.reruns.outcomes import before, last_steps, losses
 from holter.watching.blackbox.capture import Capture
@@ -66,6 +80,12 @@ from holter.watching.blackbox.capture import Capture
 _SLACK, _LEAST = 4.0, 60.0  # times the first run, and seconds, that a rerun may take at least
 _LEAD = 16  # steps before the alarm that are looked at, at least
 _HOLDING_SECONDS = 120.0  # in which numbers are held, after a replay
+_CONFIRMING_SECONDS = 90.0  # in which cures run to the end of the script
+_CONFIRMED = 4  # cures that do, at most
+_NEVER = sys.maxsize
+_FROM_THE_START = (TrialKind.CLIP, TrialKind.LEARNING_RATE, TrialKind.LINE_SEARCH)
+_LATE = 8  # losses at the end of a script
+_ANOTHER_ORDER = 10.0  # times the highest loss before the failure, at which a training has failed
 _HOW = "by running the whole script again"
 
 
@@ -81,8 +101,10 @@ class RerunInvestigation:
         self._last = capture.alarm.step + BEYOND
         self._seconds = math.inf  # of a rerun
         self._birth: Birth | None = None
+        self._in_process = False  # where the data are fetched when a change is tried
         self._trials: dict[str, ReplayTrial] = {}  # that were made under a change
         self._measures: dict[str, WindowMeasure] = {}  # of all changes
+        self._orders: dict[str, Rerun] = {}  # by which they were made
 
     def investigate(self, *, seconds: float, ladder: bool = True) -> Iterator[str]:
         """Yield a line for the user after each part; changes are tried for so many seconds."""
@@ -100,21 +122,25 @@ class RerunInvestigation:
         about = self._go_on_with(replay)
         set_badly = replay.birth is not None and replay.birth.kind == "bad setting"
         values = self._following("setting" if set_badly else "input")
+        self._in_process = not set_badly
         with self._started():
-            order = Rerun(self._first, self._last, traced=about.failing)
+            order = Rerun(self._first, self._last, traced=about.failing, in_process=True)
             seen = self._followed(values) if set_badly else self._play("traced", order)[1]
+            if self._departs() and not set_badly:  # workers draw random numbers of their own
+                self._in_process, values = False, replace(values, in_process=False)
+                seen = self._play("traced", replace(order, in_process=False))[1]
             if departs := self._departs():
                 yield f"{departs}: no origin found"
                 return
             found, before = seen.birth, replay.birth
-            if not set_badly and (found is None or found.is_from_outside):
+            if not set_badly and (found is None or found.is_from_outside or found.is_unexplained):
                 yield "no torch operation since the previous update produced it"
                 found = self._followed(values).birth
             if found is None or before is None:
                 yield "no line of the script was found to produce it"
                 return
             found = replace(found, before_step=True)
-            if not found.samples:  # those of the batch in which it was met
+            if before.samples or not found.samples:  # those of the batch in which it was met
                 found = replace(
                     found,
                     samples=before.samples,
@@ -139,6 +165,58 @@ class RerunInvestigation:
                 yield f"{departs}: its numbers are not held constant"
                 return
             yield from self._held(seen, began + _HOLDING_SECONDS)
+            yield from self._confirmed(began + _HOLDING_SECONDS + _CONFIRMING_SECONDS)
+
+    def _confirmed(self, until: float) -> Iterator[str]:
+        """Run the script to its end under the least cure; under the next if that fails later.
+
+        A smaller step may only delay a failure. As in a fixed script, steps are smaller from the
+        first one on. Nothing is taken back unless another change is left. A number that is held is
+        the cause whether that value lasts or a lower one is needed.
+        """
+        assert self._run.path is not None
+        replay = replayed(Run.load(self._run.path))
+        delayed: list[ChangeTried] = []
+        for cure in replay.ranked_cures[:_CONFIRMED] if replay is not None else ():
+            if cure.family in (ChangeFamily.SKIP, ChangeFamily.BATCH):
+                return  # a smaller step says more than that there is another batch
+            if (
+                cure.family not in SMALLER_STEPS
+                or time.monotonic() + self._recorded_seconds > until
+            ):
+                break  # what was not tried to the end stands
+            order = self._orders.get(cure.name, Rerun(self._first, self._last, cure.name))
+            order = replace(order, last=_NEVER)
+            if parts(cure.name)[0].kind in _FROM_THE_START:
+                order = replace(order, begins=0)
+            try:
+                trial, seen = self._play(cure.name, order, records=False)
+            except (HolterError, KeyError, ValueError):  # too slow, or not a change of reruns
+                break
+            if not seen.altered:
+                break
+            measure = trial.measure(self._failing, self._onset)
+            fails = self._fails_later(trial, measure)
+            if not fails:
+                yield f"{cure.name}: lasts to the end of the script"
+                break
+            yield f"{cure.name}: only delays the failure ({fails})"
+            delayed.append(ChangeTried(cure.name, "", replace(measure, error=fails)))
+        else:
+            return
+        for each in delayed:
+            self._lab.event(each)
+
+    def _fails_later(self, trial: ReplayTrial, measure: WindowMeasure) -> str:
+        """Say how a training fails later under a change, or return ""."""
+        if measure.error or measure.nonfinite_at is not None:
+            return measure.error or f"not finite at step {measure.nonfinite_at}"
+        losses = trial.like(self._failing).losses
+        if not losses or not math.isfinite(self._band.median):
+            return ""
+        late = statistics.median(losses[-_LATE:])
+        highest = max(self._band.ceiling(), highest_before(self._run, self._onset) or 0.0)
+        return f"the loss ends at {late:.3g}" if late > _ANOTHER_ORDER * abs(highest) else ""
 
     def _go_on_with(self, replay: Replayed) -> Reproduced:
         about = replay.about
@@ -167,7 +245,38 @@ class RerunInvestigation:
         for number in holdable(changed, self._first, self._onset, self._failing):
             if time.monotonic() + self._seconds > until:
                 break
-            name = str(TrialName(TrialKind.HELD, number.name))
+            tried = self._hold(number)
+            yield f"{tried.name}: {tried.outcome} ({tried.says})"
+            if number.earlier is not None and self._is_later(tried):
+                tried = self._hold(number.earlier)
+                yield f"{tried.name}: {tried.outcome} ({tried.says})"
+        if self._capture.alarm.kind in ("spike", "growth"):
+            yield from self._lowered(seen, until)
+        if self._birth is None or not self._birth.is_singular:
+            return
+        for number in set_back(changed, self._onset, self._failing):
+            if time.monotonic() + self._seconds > until:
+                break
+            name = str(TrialName(TrialKind.COUNTER_KEPT, number.name))
+            tried = self._try(name, "", begins=number.begins, held=number.held)
+            yield f"{tried.name}: {tried.outcome} ({tried.says})"
+
+    def _hold(self, number: HoldableNumber) -> ReplayedChange:
+        kind = TrialKind.COUNTER_HELD if number.counts else TrialKind.HELD
+        name = str(TrialName(kind, number.name))
+        return self._try(name, "", begins=number.begins, held=number.held)
+
+    def _is_later(self, tried: ReplayedChange) -> bool:
+        """Whether a change that does not cure the failure delays it."""
+        then, now = self._unchanged.nonfinite_at, self._measures[tried.name].nonfinite_at
+        return tried.outcome is CureOutcome.DOES_NOT and then is not None and (now or 0) > then
+
+    def _lowered(self, seen: Attended, until: float) -> Iterator[str]:
+        """Put factors that are a little above 1 as far below it, from early on."""
+        for number in factors({each.number: each.series for each in seen.numbers}):
+            if time.monotonic() + self._seconds > until:
+                break
+            name = str(TrialName(TrialKind.FACTOR, number.name))
             tried = self._try(name, "", begins=number.begins, held=number.held)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
 
@@ -196,7 +305,9 @@ class RerunInvestigation:
                 yield from self._follow_lines(self._birth)
         elif self._later is not None:
             yield from self._trace_end(self._later)
-        if ladder and self._fails:
+        if self._descends:
+            yield NO_FLOOR
+        elif ladder and self._fails:
             yield from self._changes(seen, began + seconds)
 
     def _play(
@@ -204,7 +315,8 @@ class RerunInvestigation:
     ) -> tuple[ReplayTrial, Attended]:
         """Run the script once more; return its last steps, and what was seen of them."""
         folder = self._place / folder_name(
-            f"{name} {order.first} {order.traced or order.values}", 0
+            f"{name} {order.first} {order.last} {order.traced or order.values} {order.in_process}",
+            0,
         )
         trial = ScriptTrial(self._command, folder, free=(self._place,), attendant=Attendant(order))
         limit = max(_SLACK * min(self._seconds, self._recorded_seconds), _LEAST)
@@ -237,8 +349,11 @@ class RerunInvestigation:
         if alarm.kind == "spike" and seen.first_bad is None:
             earlier = before(self._all, self._first)
             self._band = band_of_spike(trial, failing, self._band, earlier)
-        rose = alarm.kind == "spike" and rises(trial, failing, self._band)
-        self._fails = seen.first_bad is not None or rose
+        if alarm.kind == "growth" and seen.first_bad is None:
+            self._band = band_of_beginning(self._run, failing) or self._band
+        rose = alarm.kind in ("spike", "growth") and rises(trial, failing, self._band)
+        self._descends = alarm.kind == "descent" and seen.first_bad is None
+        self._fails = seen.first_bad is not None or rose or self._descends
         recorded = losses(self._run)
         steps = [step for step in sorted(recorded.keys() & self._all.keys()) if step <= alarm.step]
         pairs = [(step, self._all[step], recorded[step]) for step in steps]
@@ -300,7 +415,7 @@ class RerunInvestigation:
 
     def _following(self, kind: str) -> Rerun:
         """Return a rerun that follows the lines of the script to an "input" or a "setting"."""
-        return Rerun(self._first, self._failing, values=kind)
+        return Rerun(self._first, self._failing, values=kind, in_process=kind == "input")
 
     def _followed(self, order: Rerun) -> Attended:
         """Follow the lines of the script; nothing is found where that takes too long."""
@@ -337,13 +452,21 @@ class RerunInvestigation:
         late, edits = False, bool(self._run.events_of(WeightsEdited))
         rising = earlier_rate(self._run, self._failing)
         norms, rises = self._norms_before, rising is not None
-        found = names(self._capture, self._birth, norms, edits=edits, rises=rises)
+        grown = accumulation_grew(self._run, self._onset)
+        found = names(
+            *(self._capture, self._birth, norms),
+            edits=edits,
+            rises=rises,
+            more=grown is not None,
+        )
         yield from self._held(seen, (2 * time.monotonic() + until) / 3)
         for name, why_not in found:
             if not why_not and time.monotonic() + self._seconds > until:
                 late = True
                 continue
             begins = rising.step if rising and name == str(RATES_HELD.id) else None
+            if name == str(ACCUMULATION_DIVIDED.id):
+                begins = grown
             tried = self._try(name, why_not, begins=begins)
             yield f"{tried.name}: {tried.outcome} ({tried.says})"
         triage = self._triage()
@@ -354,8 +477,9 @@ class RerunInvestigation:
             yield triage.says
         if late:
             yield "not all changes were tried: each needs a run of the script"
-        else:
-            self._lab.event(ChangesTried())
+            return
+        self._lab.event(ChangesTried())
+        yield from self._confirmed(max(until, time.monotonic() + _CONFIRMING_SECONDS))
 
     def _triage(self) -> Triage | None:
         """Find out whether it is the data or the state, by two trials; None without them.
@@ -384,7 +508,8 @@ class RerunInvestigation:
             skips = (self._onset,) if name == STEP_SKIPPED else ()
             change = UNCHANGED if skips else name
             order = Rerun(self._first, self._last, change, skips, guarded=self._birth)
-            order = replace(order, begins=begins, held=held)
+            order = replace(order, begins=begins, held=held, in_process=self._in_process)
+            self._orders[name] = order
             try:
                 trial, seen = self._play(name, order)
             except HolterError as error:  # the script does not end under this change
@@ -395,5 +520,7 @@ class RerunInvestigation:
             why_not = why_not or ("" if seen.altered else "it has nothing to change in these steps")
         self._lab.event(ChangeTried(name, why_not, measure))
         self._measures[name] = measure
-        normal = Normal(self._band, self._peak).beside(self._unchanged, self._measures)
+        highest = highest_before(self._run, self._onset)
+        normal = Normal(self._band, self._peak, highest=highest)
+        normal = normal.beside(self._unchanged, self._measures)
         return judged(name, measure, self._unchanged, normal, why_not=why_not)

@@ -24,6 +24,7 @@ from holter.scripts.recognition.kinds import is_library
 _DEEP = 3  # levels of objects below a variable
 _OBJECTS = 200  # that are looked at in one step
 _MOST = 400  # numbers that are followed
+_NEAR_ONE = 1.5  # up to which a constant number is told: it may be a factor
 _ENTRIES = 64  # of an object or dict
 
 
@@ -145,11 +146,12 @@ class NumberSurvey:
 
     @property
     def told(self) -> tuple[SeenNumber, ...]:
-        """The numbers that had several finite values."""
+        """The numbers that had several finite values, and those a little above 1."""
         return tuple(
             SeenNumber(number, tuple(series), tuple(series.values()))
             for number, series in self.seen.items()
-            if len({*series.values()}) > 1 and all(map(math.isfinite, series.values()))
+            if all(map(math.isfinite, series.values()))
+            and (len({*series.values()}) > 1 or 1 < next(iter(series.values())) < _NEAR_ONE)
         )
 
 

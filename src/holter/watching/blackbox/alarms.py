@@ -23,6 +23,9 @@ _STILL_HIGH = 4.0  # spreads above the band from which it has not come back
 _LOOK_EVERY = 32  # losses between two looks at the band: medians take their time
 _PATIENCE = 24  # losses that a spike is given to come back
 _STAGES = 16  # whose bands are kept
+_FAR_ABOVE = 1e3  # times its largest early size, at which a loss has grown without bound
+_FAR_BELOW = 1e2  # the same of a loss that falls, and at least so far below zero
+_FAR_FOR = 8  # losses in a row that are so far
 _CHANGES = 4096  # changes of stage between a step and the arrival of its loss
 _ONE_SIGN = 0.9  # balance of coefficients, nearly all of which have one sign
 _VARIES = 2.0  # size of coefficients, high over low, that moves a loss by itself
@@ -34,7 +37,7 @@ Stage = Hashable  # equal for steps whose losses can be compared
 class Alarm:
     """Why a window is written, and the step it began with."""
 
-    kind: str  # "nonfinite", "spike", "exception", "asked"
+    kind: str  # "nonfinite", "spike", "growth", "descent", "exception", "asked"
     step: int
     says: str
 
@@ -85,9 +88,13 @@ class Alarms:
         peak = spikes.add(step, loss)
         if spikes.is_open or self.suspects:
             self.suspects = any(spikes.is_open for spikes in self._spikes.values())
-        if peak is not None and not self._coefficients.rule_the_loss:
+        far, spikes.is_far = spikes.is_far, False
+        if (peak is None and not far) or self._coefficients.rule_the_loss:
+            return None
+        if peak is not None:
             return Alarm("spike", peak[0], f"the loss rose to {peak[1]:.4g} and did not return")
-        return None
+        kind, verb = ("growth", "grew") if loss > 0 else ("descent", "fell")
+        return Alarm(kind, step, f"the loss {verb} to {loss:.4g}, {spikes.early:.4g} initially")
 
     def see_usual_losses(self, first: int, losses: Sequence[float]) -> int:
         """See losses from a step on while they are of one stage and in its band; return how many.
@@ -156,9 +163,17 @@ class Spikes:
         self._until_look = _FEWEST  # losses until the band is looked at again
         self._since: list[tuple[int, float]] = []  # losses from a spike on
         self.is_open = False  # a spike is waited for to come back
+        self.early: float = 0.0  # the largest size of the first losses
+        self.is_far = False  # the last losses are of another order of size, for the first time
+        self._highest, self._lowest = math.inf, -math.inf  # beyond which a loss is so far
+        self._beyond = 0  # losses in a row that are
 
     def add(self, step: int, loss: float) -> tuple[int, float] | None:
         """The step and height of a spike that has not recovered, once that is known."""
+        if not self._lowest <= loss <= self._highest:
+            self._see_far()
+        else:
+            self._beyond = 0
         if self.is_open:
             return self._wait(step, loss)
         if loss > self._ceiling:
@@ -175,7 +190,7 @@ class Spikes:
         added = 0
         while added < len(losses) and not self.is_open:
             part = losses[added : added + self._until_look]
-            if max(part) > self._ceiling:
+            if max(part) > min(self._ceiling, self._highest) or min(part) < self._lowest:
                 break
             self._band.extend(part)
             added += len(part)
@@ -184,7 +199,16 @@ class Spikes:
                 self._look()
         return added
 
+    def _see_far(self) -> None:
+        self._beyond += 1
+        if self._beyond == _FAR_FOR:
+            self.is_far, self._highest, self._lowest = True, math.inf, -math.inf
+
     def _look(self) -> None:
+        if not self.early:
+            self.early = max(map(abs, self._band))
+            self._highest = _FAR_ABOVE * self.early or math.inf
+            self._lowest = -_FAR_BELOW * max(self.early, 1.0)
         self._ceiling, self._until_look = Band.of_few(self._band).ceiling(), _LOOK_EVERY
 
     def _wait(self, step: int, loss: float) -> tuple[int, float] | None:

@@ -37,7 +37,8 @@ from holter.watching.stats.shards import local
 SHARE = 0.3  # of the budget of a watch
 _STEPS = 4096  # in the ring at most
 _LONGEST_GAP, _SHORTEST_GAP = 1 << 16, 16  # steps between two snapshots
-_MOST = {"nonfinite": 1, "spike": 3, "exception": 1, "asked": 16}  # captures of a kind in a run
+# Captures of a kind in a run.
+_MOST = {"nonfinite": 1, "spike": 3, "growth": 1, "descent": 1, "exception": 1, "asked": 16}
 _RING_SHARE, _SHADOW_SHARE = 0.05, 0.2  # of the host's free memory: together a quarter
 _RING_BYTES = 1 << 30
 _A_PARAMETER = 12  # bytes that a snapshot may take, which weights and Adam do in float32
