@@ -67,6 +67,8 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("unscaled-inputs", "identical-rows", "unbounded-loss", "unnormalised-nll"),
         ("growing-activations",),
     ),
+    (("unscaled-inputs",), ("dominating-feature",)),
+    (("dominating-feature",), (*_LEARNING, *_SIZE, "saturated-units", "unused-inputs")),
     (("unscaled-targets",), ("limited-outputs",)),
     (("improper-probabilities",), ("doubled-sigmoid", "unbounded-loss", "unscaled-inputs")),
     (("summed-loss", "unbounded-loss", "unnormalised-nll"), (*_LEARNING, *_SIZE)),

@@ -217,6 +217,8 @@ PAIRED = {
         True,
     ),
     "a column": (lambda out: ((TARGETS - out[:, :1]) ** 2 * (-out[:, :1]).exp()).mean(), True),
+    "log cosh": (lambda out: torch.log(torch.cosh(out - TARGETS)).mean(), True),
+    "bounded": (lambda out: (out - TARGETS).clamp(-1, 1).square().mean(), True),
     "squeezed": (lambda out: ((out.squeeze(1) - TARGETS) ** 2).mean(), False),
     "unsqueezed": (lambda out: ((out - TARGETS.unsqueeze(1)) ** 2).mean(), False),
     "pairs on purpose": (lambda out: ((out[:, 0, None] - TARGETS) ** 2).mean(), False),

@@ -182,7 +182,7 @@ def sparse_double_and_complex():
 
 
 def modules_of_all_kinds():
-    """In-place ReLUs, attention, recurrence, checkpoints, autocast, nan_to_num, a dict."""
+    """In-place ReLUs, attention, recurrence, checkpoints, autocast, nan_to_num, a dict, a cat."""
 
     class Many(nn.Module):
         def __init__(self):
@@ -191,13 +191,16 @@ def modules_of_all_kinds():
             self.attend = nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)
             self.remember = nn.LSTM(6, 4, batch_first=True)
             self.think = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.2), nn.Tanh())
+            self.weigh = nn.Linear(5, 4)
             self.choose = nn.Softmax(dim=-1)
 
         def forward(self, x):
+            times = torch.arange(5.0).expand(len(x), 5)[..., None]
             x = self.attend(self.see(x).transpose(1, 2))
             x, _ = self.remember(x)
             for reentrant in (False, True) if self.training else ():
                 x = checkpoint(self.think, x, use_reentrant=reentrant)
+            x = self.weigh(torch.cat([x, times.to(x.dtype)], -1))
             return {"mask": x > 0, "choice": self.choose(x[:, -1].nan_to_num())}
 
     model = Many()

@@ -61,6 +61,21 @@ INPUT_OTHER_ABSMAX = Signal(
     "",
     "Largest absolute value in the same tensor, all elements; sampled.",
 )
+INPUT_JOINED_STD = Signal(
+    "input.joined_std",
+    Per.ARGUMENT,
+    Phase.FORWARD,
+    "",
+    "Largest standard deviation of a column of a linear layer's input that concatenates data with"
+    " features of the model, such as numbers beside embeddings; read on a few steps.",
+)
+INPUT_JOINED_RATIO = Signal(
+    "input.joined_ratio",
+    Per.ARGUMENT,
+    Phase.FORWARD,
+    "ratio",
+    "The same over the median standard deviation of its columns.",
+)
 INPUT_NONFINITE = Signal(
     "input.nonfinite",
     Per.MODEL,

@@ -10,7 +10,6 @@ from holter.watching.collectors.graphs.nodes import Place
 from holter.watching.collectors.graphs.outputs import kept_at
 
 _FEWEST = 3  # samples: fewer may be as many as something else is wide
-_SIZES = frozenset(("Pow", "Abs", "Mul"))  # operations that make a loss of a difference
 _ELEMENTWISE = frozenset(("Sigmoid", "Tanh", "Relu", "Exp", "Softplus", "Neg"))
 _COLUMNS = frozenset(("Alias", "Slice", "Select", "Narrow", "Split", "SplitWithSizes", "Unbind"))
 _STEPS = 4  # such operations behind an output
@@ -21,9 +20,10 @@ def paired_spread(places: Iterable[Place]) -> Tensor | None:
 
     None where no difference pairs them. Axes that a script inserts are meant for pairs: only what
     a model returned, (N, 1) or (N,), counts, and only beside targets that are no part of the graph.
+    The difference is read where an operation has saved it: square, absolute value, cosh, clamp.
     """
     for place in places:
-        minus = place.operand(0) if place.kind in _SIZES else None
+        minus = place.operand(0)
         minus = None if minus is None else minus.unarranged()
         prediction = None if minus is None or minus.kind != "Sub" else minus.dynamic
         if minus is None or prediction is None or not _is_output(prediction):
