@@ -54,6 +54,29 @@ def test_targets_that_were_not_shifted(tmp_path, inside, ignored):
     assert values(run, TARGET_INPUT_MATCH, "cross_entropy") == [1, 1, 1]
 
 
+class Decoder(nn.Module):
+    """Reads one token at a time, as a recurrent decoder does."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.cell = nn.Embedding(11, 4), nn.GRUCell(4, 5)
+        self.head = nn.Linear(5, 11)
+
+    def forward(self, tokens):
+        state, logits = torch.zeros(len(tokens), 5), []
+        for time in range(tokens.shape[1]):
+            state = self.cell(self.words(tokens[:, time]), state)
+            logits.append(self.head(state))
+        return torch.stack(logits, 1)
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_a_decoder_that_reads_a_token_at_a_time(tmp_path, shift):
+    run = record(tmp_path / "run", Decoder(), lambda tokens: tokens.roll(-shift, 1))
+    matches = values(run, TARGET_INPUT_MATCH, "cross_entropy")
+    assert matches == [1, 1, 1] if not shift else max(matches) < 0.5
+
+
 def test_shifted_targets(tmp_path):
     run = record(tmp_path / "run", Language(), lambda tokens: tokens.roll(-1, 1))
     assert max(values(run, TARGET_INPUT_MATCH, "cross_entropy")) < 0.5

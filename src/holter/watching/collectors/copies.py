@@ -33,6 +33,7 @@ from holter.watching.collectors.roster import Roster
 _MODEL = 0  # the key of a model; that of an embedding is the number of its entries
 _PARTS = 16  # parts of an input that are compared with the targets
 _ELEMENTS = 1 << 22  # of all these parts together
+_CALLS = 512  # of one embedding in a step, as a decoder makes that reads a token at a time
 
 
 class Copies:
@@ -41,7 +42,8 @@ class Copies:
     The embedding that has as many entries as there are classes speaks of the same things as the
     targets do: so positions, types and masks are never taken for the input. Numbers are compared
     with parts of the series that the model is given: some of the variables, or the last positions.
-    The whole of it is the target of an autoencoder.
+    The whole of it is the target of an autoencoder. A decoder that reads one token at a time is
+    given a sequence in many calls.
     """
 
     emits: ClassVar[tuple[Signal, ...]] = (TARGET_INPUT_MATCH,)
@@ -59,7 +61,7 @@ class Copies:
     def __init__(self) -> None:
         self.declined: list[str] = []
         self._calls: Calls[int] = Calls(self._heard)
-        self._inputs: dict[int, Tensor] = {}  # by the key of the module
+        self._inputs: dict[int, list[Tensor]] = {}  # of each call, by the key of the module
         self._matches: Measurements[Hits] = Measurements()
         self._owners = Owners()
 
@@ -108,7 +110,9 @@ class Copies:
             return self._given_series(arguments)
         tokens = arguments[0] if arguments and isinstance(arguments, tuple) else None
         if isinstance(tokens, Tensor):
-            self._inputs[key] = tokens
+            before = self._inputs.get(key, [])
+            is_next = bool(before) and tokens.dim() == 1 and before[0].shape == tokens.shape
+            self._inputs[key] = [*before, tokens] if is_next and len(before) < _CALLS else [tokens]
         return True
 
     def _given_series(self, arguments: Any) -> bool:
@@ -117,26 +121,34 @@ class Copies:
         for value in values if torch.is_grad_enabled() else ():
             if isinstance(value, Tensor) and value.dim() == 3 and value.is_floating_point():
                 if value.grad_fn is None and readable(value) is not None:
-                    self._inputs[_MODEL] = value.detach()
+                    self._inputs[_MODEL] = [value.detach()]
                 break
         return bool(arguments)
 
 
-def _match(call: Given, inputs: dict[int, Tensor]) -> Hits | None:
+def _match(call: Given, inputs: dict[int, list[Tensor]]) -> Hits | None:
     if call.family is Family.NUMBERS:
         series = inputs.get(_MODEL)
-        return None if series is None else _match_of_parts(call.target, series)
+        return None if series is None else _match_of_parts(call.target, series[-1])
     if call.family is not Family.CLASSES or call.is_soft:
         return None
-    target = call.target
-    tokens = inputs.get(call.prediction.shape[call.axis])
-    if tokens is None or tokens.numel() != target.numel() or tokens.device != target.device:
+    target, calls = call.target, inputs.get(call.prediction.shape[call.axis])
+    if calls is None:
+        return None
+    tokens = calls[0] if len(calls) == 1 else _sequence(calls, target)
+    if tokens.numel() != target.numel() or tokens.device != target.device:
         return None
     equal = tokens.reshape(-1) == target.reshape(-1)
     if call.ignored is None:
         return equal.sum(), target.numel()
     kept = target.reshape(-1) != call.ignored
     return (equal & kept).sum(), kept.sum()
+
+
+def _sequence(calls: list[Tensor], target: Tensor) -> Tensor:
+    """Return the tokens of many calls as one sequence, with time where the targets have it."""
+    is_time_first = target.dim() > 1 and len(target) == len(calls) != len(calls[0])
+    return torch.stack(calls, 0 if is_time_first else 1)
 
 
 def _match_of_parts(target: Tensor, series: Tensor) -> Hits | None:
