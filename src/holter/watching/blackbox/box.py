@@ -231,6 +231,16 @@ class BlackBox:
         if self._shadow is not None:
             self._hyperparameters = self._shadow.hyperparameters()
 
+    def resume(self, step: int) -> None:
+        """See an update under way that was not told of: it is made as the one before."""
+        entry = None if self._ring is None else self._ring.entry(step)
+        if entry is not None and not entry.stepped:
+            entry.stepped = self._stepped
+
+    def rates_changed(self, rates: Sequence[float]) -> None:
+        """Keep the learning rates of the steps to come, of the groups of the only optimizer."""
+        self._hyperparameters = (tuple(rates),), self._hyperparameters[1]
+
     def updated(self, step: int, *, again: bool = False) -> None:
         """End the entry of `step` in the ring: an optimizer has stepped.
 

@@ -45,6 +45,7 @@ class Entry:
     stepped: tuple[str, ...] = ()  # labels of the optimizers that made the step
     # Parameters that the script wrote to before the step; None where there was no time to copy one.
     edits: dict[str, Tensor | None] = field(default_factory=dict)
+    nbytes: int = 0  # of its batches
 
 
 class Ring:
@@ -61,8 +62,12 @@ class Ring:
     def begin(self, step: int, fetches: Sequence[Fetch] = ()) -> None:
         """A step begins: whatever follows is its own, and what was fetched for it already."""
         last, entries = self.open, self.entries
-        if last is not None and (last.fetches or last.edits) and (nbytes := self._bytes(last)):
-            self.most = max(min(self.most, self._limit // nbytes), 1)
+        if last is not None and (last.nbytes or last.edits):
+            nbytes = last.nbytes + sum(
+                copy.nbytes for copy in last.edits.values() if copy is not None
+            )
+            if nbytes:
+                self.most = max(min(self.most, self._limit // nbytes), 1)
         if self._cuda:
             self.open = Entry(step, *_random(cuda=True))
         else:
@@ -94,6 +99,7 @@ class Ring:
         if self.open is not None:
             kept = [fetch for fetch in self.open.fetches if fetch.loader != loader]
             self.open.fetches = tuple(kept)
+            self.open.nbytes = sum(self._sizes[fetch.loader] for fetch in kept)
 
     def since(self, step: int) -> list[Entry]:
         """The steps from one on, without what the first step's loaders delivered for others."""
@@ -106,23 +112,22 @@ class Ring:
         return entries
 
     def _hold(self, fetch: Fetch) -> None:
-        if self.open is None:
+        entry = self.open
+        if entry is None:
             return
         self._measure(fetch)
-        self.open.fetches += (fetch,)
-        while self._bytes(self.open) > self._limit and len(self.open.fetches) > 1:
+        entry.fetches += (fetch,)
+        entry.nbytes += self._sizes[fetch.loader]
+        while entry.nbytes > self._limit and len(entry.fetches) > 1:
             # A script may go through all its data before training.
-            self.open.fetches = self.open.fetches[1:]
+            entry.nbytes -= self._sizes[entry.fetches[0].loader]
+            entry.fetches = entry.fetches[1:]
 
     def _measure(self, fetch: Fetch) -> None:
         seen = self._seen[fetch.loader] = self._seen.get(fetch.loader, -1) + 1
         if seen % _MEASURE_EVERY == 0:
             nbytes = sum(tensor.nbytes for tensor in tensors_of(fetch.batch))
             self._sizes[fetch.loader] = max(nbytes, 1)
-
-    def _bytes(self, entry: Entry) -> int:
-        edits = sum(copy.nbytes for copy in entry.edits.values() if copy is not None)
-        return edits + sum(self._sizes[fetch.loader] for fetch in entry.fetches)
 
 
 def _random(*, cuda: bool) -> tuple[Generator, Generator | None]:
@@ -136,6 +141,10 @@ def tensors_of(batch: Any) -> list[Tensor]:
     """The tensors of a batch, whatever it is wrapped in; quick, as it is called at each step."""
     if isinstance(batch, Tensor):
         return [batch]
+    if type(batch) is list:  # as the loaders of torch make them
+        tensors = [part for part in batch if isinstance(part, Tensor)]
+        if len(tensors) == len(batch):
+            return tensors
     if isinstance(batch, list | tuple):
         parts: Any = batch
     elif isinstance(batch, Mapping):

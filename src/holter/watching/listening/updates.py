@@ -37,7 +37,7 @@ class UpdateListener:
         self._in_eval = False  # at the last backward
         self.backwards = 0  # of the training
         self.made: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # optimizers, watched or not
-        loop.streak.ordinary = self
+        loop.streak.ordinary = loop.interludes.updates = self
         self._clipping = (False, False)  # of the call under way: scaled gradients, and too late
         # What was clipped last, and the places on which roster of those who hold it.
         self._clipped: tuple[tuple[int, ...], weakref.ref[Roster], list[int]] | None = None
@@ -89,14 +89,24 @@ class UpdateListener:
     def _subjects_holding(self, parameters: Sequence[Tensor]) -> list[Subject]:
         """Return whose parameters these are; a list with the same ends is the one of last time."""
         roster = self._stepper.roster
-        ends = (parameters[0], parameters[-1]) if parameters else ()
-        key = (len(parameters), *(id(parameter) for parameter in ends))
+        key = _key(parameters)
         known = self._clipped
         if known is None or known[0] != key or known[1]() is not roster:
             holders = roster.subjects_holding(parameters)
             places = [place for place, s in enumerate(roster.subjects) if s in holders]
             known = self._clipped = key, weakref.ref(roster), places
         return [roster.subjects[place] for place in known[2]]
+
+    def is_last_clipped(self, parameters: Sequence[Tensor]) -> bool:
+        """Whether these are the parameters whose gradients were clipped last."""
+        return self._clipped is not None and self._clipped[0] == _key(parameters)
+
+    def clips_all_subjects(self) -> bool:
+        """Whether those were of all optimizers."""
+        roster, known = self._stepper.roster, self._clipped
+        if known is None or known[1]() is not roster:
+            return False
+        return known[2] == list(range(len(roster.subjects)))
 
     @shielded
     def clip_ends(self, norm: Tensor | None, limit: float) -> None:
@@ -261,3 +271,9 @@ class UpdateListener:
             loop.black_box.updated(loop.recorder.step)
         if loop.schedules.waiting:
             loop.record_schedules()
+
+
+def _key(parameters: Sequence[Tensor]) -> tuple[int, ...]:
+    """Return what tells lists of parameters apart: their lengths and their ends."""
+    ends = (parameters[0], parameters[-1]) if parameters else ()
+    return (len(parameters), *map(id, ends))
