@@ -77,11 +77,8 @@ class OrdinaryUpdates(Protocol):
     def clip_ends(self, norm: Tensor | None, limit: float) -> None:
         """Gradients were clipped."""
 
-    def is_last_clipped(self, parameters: Sequence[Tensor]) -> bool:
-        """Whether these are the parameters whose gradients were clipped last."""
-
-    def clips_all_subjects(self) -> bool:
-        """Whether those were of all optimizers."""
+    def clips_all_subjects(self) -> tuple[int, ...] | None:
+        """Number and ends of the parameters clipped last, if all optimizers hold some; or None."""
 
     def scheduler_stepped(self, scheduler: LRScheduler, given: object) -> None:
         """A scheduler was stepped."""
@@ -119,6 +116,7 @@ class Interludes:
         self._left = 0.0  # batches of the pass that are still to come
         self._step = 0  # that the next batch is for
         self._limit: float | None = None
+        self._clips: tuple[int, ...] = ()  # how many parameters, identities of the ends
         self._schedules_each = False
         self._scheduler: Callable[[], object] = lambda: None
 
@@ -170,7 +168,8 @@ class Interludes:
             progress.is_on
             and progress.heard is Heard.GRADIENTS
             and progress.before_update is Heard.CLIPPED
-            and self.updates.is_last_clipped(parameters)
+            and len(parameters) == self._clips[0]
+            and (id(parameters[0]), id(parameters[-1])) == self._clips[1:]
             and not self._home.is_left
         ):
             progress.heard = Heard.CLIPPING
@@ -235,8 +234,10 @@ class Interludes:
         self._left = 0.0
         if self.fetched and not self._begin_fetches():
             return False
-        if self.clipped and not (self.clipping is not None and self.updates.clips_all_subjects()):
+        clips = self.updates.clips_all_subjects()
+        if self.clipped and (clips is None or self.clipping is None):
             return False
+        self._clips = clips or ()
         if self.scheduled and not self._begin_schedule():
             return False
         self._limit, self._schedules_each = rows.limit, bool(self.scheduled)

@@ -45,7 +45,7 @@ _SLACK = 1.01  # for buffers, counts and alignment
 _SMALL = 64 << 20  # bytes of state that may be kept twice, and whatever they are a parameter
 _WORTH_A_SENTENCE = 128 << 20
 _FRESH = 8  # steps without a loss on the host, at most, before the only snapshot is replaced
-_LATE = 128  # steps that are kept at least: readings of a device arrive late
+_LATE, _LATE_ON_GPU = 32, 128  # steps that are kept at least: readings arrive late
 _LEAD = 16  # steps before a failure: losses of short steps are not read more often
 _ON_GPU = 128  # steps between the first snapshots, whose cost is known late
 _AT_ONCE = 1 << 30  # bytes of GPU state that may be copied before the first step
@@ -386,7 +386,7 @@ class BlackBox:
             return
         began = time.perf_counter()
         shadow.take(step)
-        ring.forget(min(shadow.oldest, step - _LATE))
+        ring.forget(min(shadow.oldest, step - (_LATE_ON_GPU if ring.is_on_gpu else _LATE)))
         took = time.perf_counter() - began
         copied = shadow.cost  # of the snapshot before this one
         wanted = 0.0

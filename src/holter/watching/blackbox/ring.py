@@ -52,7 +52,7 @@ class Ring:
     """The last steps, as many as fit into `limit` bytes; the oldest are dropped first."""
 
     def __init__(self, *, steps: int, limit: int, cuda: bool) -> None:
-        self._limit, self._cuda = limit, cuda
+        self._limit, self.is_on_gpu = limit, cuda
         self._sizes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self.most = steps
@@ -68,7 +68,7 @@ class Ring:
             )
             if nbytes:
                 self.most = max(min(self.most, self._limit // nbytes), 1)
-        if self._cuda:
+        if self.is_on_gpu:
             self.open = Entry(step, *_random(cuda=True))
         else:
             self.open = Entry(step, torch.default_generator.clone_state(), None)
@@ -80,7 +80,7 @@ class Ring:
 
     def fetched(self, loader: str, batch: Any) -> None:
         """A loader delivered a batch for the step under way."""
-        self._hold(Fetch.of(loader, batch, cuda=self._cuda))
+        self._hold(Fetch.of(loader, batch, cuda=self.is_on_gpu))
 
     def forget(self, before: int) -> None:
         """Drop the steps before one: what is kept of them would only fill the caches."""

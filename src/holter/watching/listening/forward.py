@@ -42,11 +42,9 @@ class _Losses:
 
     @property
     def is_on(self) -> bool:
-        return (
-            self._evaluation.is_on
-            or not self._is_grad_enabled()
-            or LossComputed in self._publisher.heard[self._open.forward_depth]
-        )
+        if self._evaluation.is_on or not self._is_grad_enabled():
+            return True
+        return LossComputed in self._publisher.heard[self._open.forward_depth]
 
 
 class ForwardListener:

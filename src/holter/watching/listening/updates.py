@@ -89,7 +89,8 @@ class UpdateListener:
     def _subjects_holding(self, parameters: Sequence[Tensor]) -> list[Subject]:
         """Return whose parameters these are; a list with the same ends is the one of last time."""
         roster = self._stepper.roster
-        key = _key(parameters)
+        ends = (parameters[0], parameters[-1]) if parameters else ()
+        key = (len(parameters), *map(id, ends))
         known = self._clipped
         if known is None or known[0] != key or known[1]() is not roster:
             holders = roster.subjects_holding(parameters)
@@ -97,16 +98,12 @@ class UpdateListener:
             known = self._clipped = key, weakref.ref(roster), places
         return [roster.subjects[place] for place in known[2]]
 
-    def is_last_clipped(self, parameters: Sequence[Tensor]) -> bool:
-        """Whether these are the parameters whose gradients were clipped last."""
-        return self._clipped is not None and self._clipped[0] == _key(parameters)
-
-    def clips_all_subjects(self) -> bool:
-        """Whether those were of all optimizers."""
+    def clips_all_subjects(self) -> tuple[int, ...] | None:
+        """Number and ends of the parameters clipped last, if all optimizers hold some; or None."""
         roster, known = self._stepper.roster, self._clipped
         if known is None or known[1]() is not roster:
-            return False
-        return known[2] == list(range(len(roster.subjects)))
+            return None
+        return known[0] if known[2] == list(range(len(roster.subjects))) else None
 
     @shielded
     def clip_ends(self, norm: Tensor | None, limit: float) -> None:
@@ -271,9 +268,3 @@ class UpdateListener:
             loop.black_box.updated(loop.recorder.step)
         if loop.schedules.waiting:
             loop.record_schedules()
-
-
-def _key(parameters: Sequence[Tensor]) -> tuple[int, ...]:
-    """Return what tells lists of parameters apart: their lengths and their ends."""
-    ends = (parameters[0], parameters[-1]) if parameters else ()
-    return (len(parameters), *map(id, ends))
