@@ -29,7 +29,9 @@ class Fetch:
     def of(cls, loader: str, batch: Any, *, cuda: bool) -> Self:
         """A batch that was delivered right now."""
         versions = tuple([tensor._version for tensor in tensors_of(batch)])  # noqa: SLF001
-        return cls(loader, batch, versions, *_random(cuda=cuda))
+        if not cuda:
+            return cls(loader, batch, versions, torch.default_generator.clone_state(), None)
+        return cls(loader, batch, versions, *_random())
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ class Ring:
             if nbytes:
                 self.most = max(min(self.most, self._limit // nbytes), 1)
         if self.is_on_gpu:
-            self.open = Entry(step, *_random(cuda=True))
+            self.open = Entry(step, *_random())
         else:
             self.open = Entry(step, torch.default_generator.clone_state(), None)
         entries.append(self.open)
@@ -130,11 +132,10 @@ class Ring:
             self._sizes[fetch.loader] = max(nbytes, 1)
 
 
-def _random(*, cuda: bool) -> tuple[Generator, Generator | None]:
-    """Return copies of the generators in use: much cheaper than their states, which few need."""
-    device = torch.cuda.default_generators[torch.cuda.current_device()] if cuda else None
-    host: Generator = torch.default_generator.clone_state()
-    return host, None if device is None else device.clone_state()
+def _random() -> tuple[Generator, Generator]:
+    """Return copies of the generators of host and GPU: cheaper than states, which few need."""
+    device = torch.cuda.default_generators[torch.cuda.current_device()]
+    return torch.default_generator.clone_state(), device.clone_state()
 
 
 def tensors_of(batch: Any) -> list[Tensor]:
