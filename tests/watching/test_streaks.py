@@ -2,14 +2,19 @@
 
 import math
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.optim import lr_scheduler
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import holter
+from holter.watching.blackbox import kept_edits
 from holter.watching.blackbox.capture import captures_in, load_capture
 from holter.watching.budget import Budget
 from holter.watching.collectors.moments import Depth
@@ -149,8 +154,160 @@ WAYS = [
 ]
 
 
-def recorded(path, before, *, streaks: bool = True, steps: int = STEPS, **options) -> holter.Run:
-    training = Training()
+class Ordinary(Training):
+    """With what most scripts have in a step; a test changes it before the update."""
+
+    batches, clip = 29, 0.5
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = TensorDataset(
+            torch.randn(8 * self.batches, 4), torch.randint(3, (8 * self.batches,))
+        )
+        self.loader = DataLoader(self.data, batch_size=8, shuffle=True)
+        self.fetched = self.delivered()
+        self.scheduler = self.schedule()
+
+    def schedule(self) -> lr_scheduler.LRScheduler:
+        return lr_scheduler.CosineAnnealingLR(self.optimizer, STEPS)
+
+    def delivered(self) -> Iterator[list[torch.Tensor]]:
+        while True:
+            yield from self.loader
+
+    def step(self, number: int, before: Callable[["Ordinary", int], None]) -> None:
+        self.x, self.y = next(self.fetched)
+        self.optimizer.zero_grad()
+        loss = self.loss()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        before(self, number)
+        self.optimizer.step()
+        self.scheduler.step()
+        loss.item()
+
+
+class Endless(Ordinary):
+    """Batches of a loader that does not know how many it has."""
+
+    def delivered(self) -> Iterator[list[torch.Tensor]]:
+        while True:
+            yield from DataLoader(Samples(self.data), batch_size=8)
+
+
+class Samples(IterableDataset):
+    """Some samples, without a length."""
+
+    def __init__(self, data: TensorDataset) -> None:
+        self.data = data
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, ...]]:
+        return (self.data[place] for place in range(200))
+
+
+class OneCycle(Ordinary):
+    """A schedule that moves the momentum as well."""
+
+    def schedule(self) -> lr_scheduler.LRScheduler:
+        return lr_scheduler.OneCycleLR(self.optimizer, 0.1, total_steps=STEPS + 1)
+
+
+class FetchesAhead(Ordinary):
+    """The next batch is fetched before the backward of this one."""
+
+    def loss(self) -> torch.Tensor:
+        loss = super().loss()
+        if torch.is_grad_enabled():
+            self.x, self.y = next(self.fetched)
+        return loss
+
+
+class SchedulesFirst(Ordinary):
+    """The scheduler is stepped before the next batch is fetched, by hand, in both groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        first, *others = self.model.parameters()
+        self.optimizer = torch.optim.AdamW([{"params": [first]}, {"params": others, "lr": 0.01}])
+
+    def step(self, number: int, before: Callable[["Ordinary", int], None]) -> None:
+        for place, group in enumerate(self.optimizer.param_groups):
+            group["lr"] = 0.01 * (place + 1) / (number // 3 + 1)
+        self.x, self.y = next(self.fetched)
+        self.loss().backward()
+        before(self, number)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+
+def clips_to_another_norm(training, step):
+    training.clip = 0.1 if step > 70 else 0.5
+
+
+def clips_again(training, step):
+    if step in (40, 41, 90):
+        nn.utils.clip_grad_norm_(training.model.parameters(), 0.1)
+
+
+def clips_a_part(training, step):
+    if step in (40, 41, 90):
+        nn.utils.clip_grad_norm_(training.model[0].parameters(), 0.1)
+
+
+def clips_values(training, step):
+    if step in (40, 41, 90):
+        nn.utils.clip_grad_value_(training.model.parameters(), 0.1)
+
+
+def schedules_again(training, step):
+    if step in (40, 41, 90):
+        training.scheduler.step()
+
+
+def fetches_again(training, step):
+    if step in (20, 21, 80):
+        next(training.fetched)
+
+
+def fails_to_clip(training, step):
+    if step in (40, 90):
+        training.loss().backward()
+
+
+def validates(training, step):
+    if step % 25 == 24:
+        training.model.eval()
+        with torch.no_grad():
+            for x, y in DataLoader(training.data, batch_size=64):
+                functional.cross_entropy(training.model(x), y)
+        training.model.train()
+
+
+def looks_at_other_data(training, step):
+    if step in (20, 80):
+        with torch.no_grad():
+            next(training.fetched)
+
+
+ORDINARY = [
+    *(plain, changes_the_rate, changes_a_setting, accumulates, discards, evaluates, saves, edits),
+    *(
+        forgets_to_train,
+        steps_twice,
+        adds_a_group,
+        clips_to_another_norm,
+        clips_again,
+        clips_values,
+    ),
+    *(clips_a_part, schedules_again, fetches_again, fails_to_clip, validates, looks_at_other_data),
+]
+KINDS = [Endless, OneCycle, FetchesAhead, SchedulesFirst]
+
+
+def recorded(
+    path, before, *, streaks: bool = True, steps: int = STEPS, kind=Training, **options
+) -> holter.Run:
+    training = kind()
     with holter.watch(training.model, training.optimizer, path, quiet=True, **options) as watch:
         streak: Streak = watch._loop.streak
         streak.is_allowed = streaks
@@ -159,7 +316,7 @@ def recorded(path, before, *, streaks: bool = True, steps: int = STEPS, **option
             training.step(step, before)
             begun.append(streak.is_on)
             assert watch.steps == step or before in (steps_twice, skips_updates)
-        assert any(begun) is streaks
+        assert any(begun) is (streaks and kind is not FetchesAhead)
         assert watch.backwards >= steps
     return holter.Run.load(path)
 
@@ -180,9 +337,25 @@ def tables_of(run: holter.Run) -> dict[str, dict[str, list[tuple[int, float]]]]:
 
 @pytest.mark.parametrize("before", WAYS)
 def test_a_streak_changes_nothing_that_is_recorded(tmp_path, before):
+    compare(tmp_path, before, Training)
+
+
+@pytest.mark.parametrize("before", ORDINARY)
+def test_a_streak_goes_on_with_loaders_clipping_and_schedulers(tmp_path, before):
+    compare(tmp_path, before, Ordinary)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_streak_of_other_ordinary_loops_changes_nothing(tmp_path, kind):
+    compare(tmp_path, plain, kind)
+    compare(tmp_path / "again", clips_again, kind)
+
+
+def compare(path, before, kind) -> None:
+    """Compare what is recorded with streaks and without."""
     torch.set_num_threads(1)
-    with_streaks = recorded(tmp_path / "with", before)
-    without = recorded(tmp_path / "without", before, streaks=False)
+    with_streaks = recorded(path / "with", before, kind=kind)
+    without = recorded(path / "without", before, kind=kind, streaks=False)
     assert with_streaks.steps == without.steps
     one, other = tables_of(with_streaks), tables_of(without)
     assert one.keys() == other.keys()
@@ -193,6 +366,59 @@ def test_a_streak_changes_nothing_that_is_recorded(tmp_path, before):
     steps = [[e.step for e in run.events] for run in (with_streaks, without)]
     assert steps[0] == steps[1]
     assert not with_streaks.meta.notes or with_streaks.meta.notes == without.meta.notes
+
+
+def test_a_streak_lasts_a_pass_over_a_loader(tmp_path, monkeypatch):
+    monkeypatch.setattr(Budget, "next_deep", lambda _, step: 1 << 62)
+    monkeypatch.setattr(Budget, "depth", lambda _, step: Depth.FULL if step < 5 else Depth.LIGHT)
+    monkeypatch.setattr(Ordinary, "batches", 400)
+    training, on = Ordinary(), 0
+    with holter.watch(training.model, training.optimizer, tmp_path, quiet=True) as watch:
+        for step in range(STEPS):
+            training.step(step, plain)
+            on += watch._loop.streak.is_on
+    assert on > STEPS - 40  # the first batches of a pass are looked at
+
+
+def test_times_of_batches_are_recorded(tmp_path):
+    def waits(training, step):
+        time.sleep(0.001)
+
+    class Slow(Ordinary):
+        def delivered(self):
+            for batch in super().delivered():
+                time.sleep(0.002)
+                yield batch
+
+    run = recorded(tmp_path / "run", waits, kind=Slow)
+    tables = {name: next(iter(table.values())) for name, table in run.tables.items()}
+    forward, step = tables["time.forward"].values[1:], tables["time.step"].values
+    assert (step > 0.003).all()
+    assert np.median(forward) > 0.002  # after the batch
+    assert (tables["time.data_wait"].values < 0.01).mean() > 0.9
+
+
+def test_captures_of_ordinary_loops_hold_each_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_edits, "_LOOK_SHARE", 1e-9)  # weights are looked at once
+
+    def spoils(training, step):
+        training.given = [*vars(training).get("given", ()), training.x]
+        trainings.append(training)
+        if step == 88:
+            with torch.no_grad():
+                training.model[0].weight[0, 0] = math.nan
+
+    trainings: list[Ordinary] = []
+    recorded(tmp_path / "run", spoils, steps=100, kind=Ordinary)
+    capture = load_capture(captures_in(tmp_path / "run")[0])
+    assert len(capture.steps) > 8
+    rates = [step.rates[0][0] for step in capture.steps if step.step < 89]
+    assert len(set(rates)) == len(rates)
+    for step in capture.steps:
+        assert step.stepped or step.step > 88
+        (fetch,) = step.fetches
+        assert fetch.whole
+        assert torch.equal(fetch.batch[0], trainings[0].given[step.step])
 
 
 def test_times_add_up_and_memory_is_read(tmp_path):
@@ -240,7 +466,7 @@ def test_a_loss_that_is_not_finite_ends_a_streak_and_is_captured_with_the_steps_
     numbers = [step.step for step in capture.steps]
     assert 89 in numbers
     assert numbers[0] <= 73
-    assert all(step.stepped and step.rates for step in capture.steps if step.step < 89)
+    assert [s.step for s in capture.steps if s.step < 89 and not (s.stepped and s.rates)] == []
 
 
 def test_an_exception_leaves_all_steps_before_it(tmp_path):

@@ -14,6 +14,7 @@ _DENSITY = {Depth.REGULAR: 40, Depth.FULL: 16}
 _LEAST_DENSITY = {Depth.REGULAR: 20, Depth.FULL: 8}
 _SPARE = 0.5  # seconds that dense samples, and as many that alerts, may cost beyond the share
 _SPARE_ON_GPU = 0.1  # seconds of the former on a GPU, where a step that is read whole costs most
+_SPARE_SHARE = 0.02  # of the time so far that dense samples may cost beyond the share
 _AIM = 0.6  # of the share: what the watch cannot time, such as colder caches, takes the rest
 _REGULAR_SHARE = 0.6  # of what light steps leave over; the rest is for full steps
 _DENSE_SHARE = 0.6  # of what light steps leave over, if gradients can be read by a fused launch
@@ -95,6 +96,11 @@ class Budget:
         return min(ALLOWANCE, _ON_GPU) if self.is_on_gpu else ALLOWANCE
 
     @property
+    def _spare(self) -> float:
+        most = _SPARE_ON_GPU if self.is_on_gpu else _SPARE
+        return min(most, _SPARE_SHARE * self._elapsed)
+
+    @property
     def _is_affordable(self) -> bool:
         """Whether more than the share may be spent on the training so far."""
         return self._spent < _MOST * max(self._elapsed, _SHORT)
@@ -170,7 +176,7 @@ class Budget:
         least = _LEAST_DENSITY[depth]
         if not self._is_affordable:
             least //= 4
-        elif densest < every and self._extra <= (_SPARE_ON_GPU if self.is_on_gpu else _SPARE):
+        elif densest < every and self._extra <= self._spare:
             self._extra += self._costs.get(depth, 0.0) * (1 - densest / every)
             every = densest
         every = min(every, max(step // least, 1))

@@ -1,13 +1,16 @@
-"""LightRows: rows of light steps that differ in nothing but the loss, times and memory."""
+"""LightRows: rows of light steps that differ only in what comes anew in each, such as the loss."""
 
 import time
+from collections.abc import Mapping
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from holter.record.format import Floats
 from holter.record.signals import (
     BACKWARD_CALLS,
+    DATA_BATCHES,
     GRAD_CARRIED_FRACTION,
     GRAD_DISCARDED,
     LOSS,
@@ -19,46 +22,60 @@ from holter.record.signals import (
 )
 from holter.watching.arrivals import places_of
 from holter.watching.blackbox.box import BlackBox
+from holter.watching.collectors.clipping import Clipping
 from holter.watching.collectors.lane import ABSENT
+from holter.watching.collectors.loading import Loading
 from holter.watching.collectors.memory import Memory
 from holter.watching.collectors.phases import Phases
 from holter.watching.recorder import DELAY, Recorder
 from holter.watching.stepping import Stepper
 
 ENTRIES = 4  # from torch in a step
-_ZEROS = (GRAD_CARRIED_FRACTION, GRAD_DISCARDED, SCHEDULE_STEPS)
-_AT_UPDATE = (LR, GRAD_CARRIED_FRACTION, GRAD_DISCARDED)  # written when an update begins
-# What they all have, besides the memory of some.
+_ZEROS = (GRAD_CARRIED_FRACTION, GRAD_DISCARDED)  # written when gradients are complete
+# What they all have, besides the memory of some, batches and clipping.
 _OF_ROWS = frozenset(
     (
         *(LOSS, BACKWARD_CALLS, MODE_TRAINING, MODE_EVAL_FRACTION, WATCH_TIME, LR),
-        *(*_ZEROS, *Phases.emits),
+        *(*_ZEROS, SCHEDULE_STEPS, *Phases.emits),
     )
 )
+_OF_INTERLUDES = frozenset((*Loading.emits, *Clipping.emits))
 
 
 class LightRows:
     """What was seen of steps whose rows are still to be written, and of the open one, the last."""
 
     def __init__(
-        self, recorder: Recorder, stepper: Stepper, phases: Phases, memory: Memory | None
+        self, recorder: Recorder, stepper: Stepper, collectors: Mapping[type, Any]
     ) -> None:
-        self._recorder, self._stepper = recorder, stepper
-        self._phases, self._memory, self._lane = phases, memory, stepper.lane
+        self._recorder, self._stepper, self._lane = recorder, stepper, stepper.lane
+        self._phases: Phases = collectors.get(Phases, Phases())
+        self._memory: Memory | None = collectors.get(Memory)
+        self._clipping: Clipping = collectors.get(Clipping, Clipping())
+        self._loading: Loading = collectors.get(Loading, Loading())
         self.losses: list[float] = []
         self.marks: list[float] = []  # the time of each entry, by the clock of the training
         self.spent: list[float] = []  # seconds that holter had taken when the step began
+        # Samples, seconds that were waited, and when it came: of each step, and of the next one.
+        self.batches: list[tuple[int, float, float]] = []
+        self.loader = ""
+        self.norms: list[float] = []  # before clipping
+        self.limit: float | None = None
+        self.rates: list[tuple[int, list[float]]] = []  # from which step on
         self.looked = 0  # losses that were looked at
         self.write_at = 0.0
-        self.at_update: list[tuple[int, float]] = []  # places and values
+        self._zeros: list[int] = []  # places of what is written when gradients are complete
+        self._rate_places: list[int] = []
         self._updated = 0.0  # when the update before the first of the steps ended
         self._row: Floats = np.empty(0, np.float32)
         self._loss_places: list[int] = []
         self._time_place = 0
         self._memories: list[tuple[int, dict[int, float]]] = []  # steps, places and values
 
-    def common(self) -> list[float] | None:
+    def common(self, *, fetched: bool, clipped: bool, scheduled: bool) -> list[float] | None:
         """Return the last row, if it has nothing that is not in all others to come; else None."""
+        allowed = _OF_ROWS | (_OF_INTERLUDES if fetched or clipped else frozenset())
+        self.loader, self.limit = "", None
         last, current, layout = self._recorder.last_row, self._lane.row, self._lane.row.layout
         if last is None:
             return None
@@ -70,30 +87,58 @@ class LightRows:
                 if signal in memory:
                     row[place] = ABSENT
                 elif value is not ABSENT and (
-                    signal not in _OF_ROWS or (value and signal in _ZEROS)
+                    signal not in allowed or (value and signal in _ZEROS)
                 ):
                     return None
                 # Of the open step, its mode is known.
                 if current[place] is not ABSENT and current[place] != value:
                     return None
                 place += 1
-        return row
+        calls = [row[place] for place in places_of(layout, SCHEDULE_STEPS)]
+        if any(value is not ABSENT and value != scheduled for value in calls):
+            return None
+        if not self._has_batch(row) if fetched else self._batches_in(row):
+            return None
+        self.limit = self._clipping.limit_of(row)
+        return row if (self.limit is not None) is clipped else None
 
-    def rates_of(self, row: list[float]) -> list[float]:
-        """Return the learning rates in a row."""
+    def _batches_in(self, row: list[float]) -> list[int]:
+        places = places_of(self._lane.row.layout, DATA_BATCHES)
+        return [place for place in places if row[place] is not ABSENT]
+
+    def _has_batch(self, row: list[float]) -> bool:
+        """Whether a row has one batch, of the loader that the open step has one of."""
+        single, found = self._loading.single, self._batches_in(row)
+        if single is None:
+            return False
+        self.loader = single[0]
+        place = self._loading.places(self.loader)[-1]
+        return found == [place] and row[place] == 1
+
+    def has_rates(self, row: list[float], rates: list[Any]) -> bool:
+        """Whether a row has a place for each of some learning rates, which are numbers."""
         places = places_of(self._lane.row.layout, LR)
-        return [row[place] for place in places if row[place] is not ABSENT]
+        self._rate_places = [place for place in places if row[place] is not ABSENT]
+        are_numbers = all(type(rate) is float for rate in rates)
+        return are_numbers and len(self._rate_places) == len(rates)
 
-    def begin(self, row: list[float], loss: float, *, spent: float) -> None:
-        """Begin with the open step, whose backward pass has begun, and what rows have in common."""
+    def begin(self, row: list[float], loss: float, *, rates: list[float], spent: float) -> None:
+        """Begin with the open step, whose backward pass has begun, and what rows have in common.
+
+        Its place for each learning rate is that which was asked for last.
+        """
         layout = self._lane.row.layout
         self._row = np.array(row, np.float32)
         self._loss_places = [p for p in places_of(layout, LOSS) if row[p] is not ABSENT]
         (self._time_place,) = places_of(layout, WATCH_TIME)
-        at_update = [place for signal in _AT_UPDATE for place in places_of(layout, signal)]
-        self.at_update = [(place, row[place]) for place in at_update if row[place] is not ABSENT]
-        self._updated, began = self._phases.begun
+        zeros = [place for signal in _ZEROS for place in places_of(layout, signal)]
+        self._zeros = [place for place in zeros if row[place] is not ABSENT]
+        self._updated, given, began = self._phases.begun
         self.losses[:], self.marks[:], self.spent[:] = [loss], [began], [spent]
+        self.rates[:], self.norms[:], self.batches[:] = [(self._recorder.step, rates)], [], []
+        if self.loader and self._loading.single is not None:
+            _, samples, waited = self._loading.single
+            self.batches.append((samples, waited, given))
         self.looked, self.write_at = 0, perf_counter() + DELAY
         self._memories.clear()
 
@@ -118,14 +163,22 @@ class LightRows:
             row[place] = ABSENT
         self._memories.append((self._recorder.step, values))
 
-    def put_back(self) -> None:
-        """Put what was read at the update of the open step into the row of the lane."""
+    def put_back(self, *, at_update: bool) -> None:
+        """Put what was read of the open step into the row of the lane: gradients are complete.
+
+        Perhaps the update has begun, too.
+        """
         row = self._lane.row
-        values = dict(self.at_update)
+        for place in self._zeros:
+            row[place] = 0.0
+        if self.limit is not None and len(self.norms) == len(self.losses):
+            self._clipping.resume(self.norms[-1], self.limit)
+        if at_update:
+            for place, rate in zip(self._rate_places, self.rates[-1][1], strict=True):
+                row[place] = rate
         if self._memories and self._memories[-1][0] == self._recorder.step:
-            values |= self._memories.pop()[1]
-        for place, value in values.items():
-            row[place] = value
+            for place, value in self._memories.pop()[1].items():
+                row[place] = value
 
     def look(self, box: BlackBox | None) -> bool:
         """Let the black box look at the losses of all steps but the last; True for an odd one."""
@@ -148,8 +201,16 @@ class LightRows:
         for place in self._loss_places:
             rows[:, place] = self.losses[:over]
         rows[:, self._time_place] = costs
-        self._phases.write(rows, self._updated, marks)
+        batches, norms = self.batches[:over], self.norms[:over]
+        self._phases.write(rows, self._updated, marks, [given for _, _, given in batches])
+        if batches:
+            self._loading.write(rows, self.loader, batches)
+        if norms and self.limit is not None:
+            self._clipping.write(rows, norms, self.limit)
         first = self._recorder.step - over
+        for step, rates in self.rates:
+            rows[max(step - first, 0) :, self._rate_places] = rates
+        del self.rates[:-1]
         while self._memories and self._memories[0][0] < first + over:
             step, values = self._memories.pop(0)
             for place, value in values.items():
@@ -161,4 +222,5 @@ class LightRows:
         self._updated = float(marks[-1, -1])
         self.looked = max(self.looked - over, 0)
         del self.losses[:over], self.spent[:over], self.marks[: ENTRIES * over]
+        del self.batches[:over], self.norms[:over]
         return fine

@@ -26,6 +26,7 @@ from holter.watching.collectors.moments import (
 from holter.watching.collectors.roster import Roster
 from holter.watching.evaluating import EvaluatedLoss, Evaluation
 from holter.watching.frames import Chain, Frames, place
+from holter.watching.interludes import Interludes
 from holter.watching.passes import Passes
 from holter.watching.recorder import Recorder
 from holter.watching.schedules import Schedules
@@ -76,13 +77,18 @@ class Loop:
         self._reads_graphs = True
         self._handwritten: set[str] = set()  # loss functions that the script computes itself
         self._frames = Frames()
+        light = {type(each): each for each in chosen if isinstance(each, LightCollector)}
+        self.interludes = Interludes(
+            self.stepper.open, self.shield, self.passes, self.schedules, light
+        )
         self.streak = Streak(
             recorder,
             self.stepper,
             self.shield,
             self.evaluation,
+            interludes=self.interludes,
             black_box=lambda: self.black_box,
-            collectors=[each for each in chosen if isinstance(each, LightCollector)],
+            collectors=light,
         )
         self.has_called_loss = False  # a torch loss function, since the last backward
         self.loss_function = ""  # the last torch loss function that was trained with

@@ -86,6 +86,10 @@ class Passes:
                 self._training_since = step
             self._training = iteration
 
+    def resume(self, step: int) -> None:
+        """Take up the training: the last batch of the same pass was delivered before this step."""
+        self._fetch_step = step
+
     def splits(self) -> tuple[Chain | None, list[Chain]]:
         """Return where passes over training data were begun, and those over other data since.
 

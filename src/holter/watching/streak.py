@@ -8,8 +8,7 @@ step is put where the ordinary way would have it, and the step goes on in that w
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from operator import attrgetter
 from time import perf_counter
@@ -30,6 +29,7 @@ from holter.watching.collectors.moments import Depth
 from holter.watching.collectors.phases import Phases, compiled_graphs
 from holter.watching.collectors.script_factors import ends_in_factor
 from holter.watching.evaluating import Evaluation
+from holter.watching.interludes import Heard, Interludes
 from holter.watching.light_rows import ENTRIES, LightRows
 from holter.watching.numbers import GroupNumbers
 from holter.watching.recorder import LOOK, Recorder
@@ -40,15 +40,6 @@ from holter.watching.steps import Stage
 _SHORTEST = 8  # steps that are known to be light: to begin costs as much as some steps
 _TRAINING = attrgetter("training")
 _NEEDED = (Losses, Phases, Clearing, Modes, Hyperparameters)
-
-
-class Heard(IntEnum):
-    """What was heard last of a step in a streak."""
-
-    UPDATED = 0  # of the step before
-    BACKWARD = 1
-    GRADIENTS = 2
-    UPDATE = 3
 
 
 class Ordinary(Protocol):
@@ -81,21 +72,23 @@ class Streak:
         shield: Shield,
         evaluation: Evaluation,
         *,
+        interludes: Interludes,
         black_box: Callable[[], BlackBox | None],
-        collectors: Iterable[LightCollector],
+        collectors: Mapping[type, LightCollector],
     ) -> None:
-        self.is_on = False
+        self._interludes, self._progress = interludes, interludes.progress
+        interludes.lose = self.lose
         self._recorder, self._stepper, self._shield = recorder, stepper, shield
         self._open = stepper.open
         self._home, self._entry, self._clock = shield.home, shield.entry, shield.clock
         self._evaluation, self._black_box = evaluation, black_box
-        found: dict[type, Any] = {type(collector): collector for collector in collectors}
+        found: Mapping[type, Any] = collectors
         self.is_allowed = all(kind in found for kind in _NEEDED)
         self._losses: Losses = found.get(Losses, Losses())
         self._phases: Phases = found.get(Phases, Phases())
         self._clearing: Clearing = found.get(Clearing, Clearing())
         self._memory: Memory | None = found.get(Memory)
-        self._rows = LightRows(recorder, stepper, self._phases, self._memory)
+        self._rows = LightRows(recorder, stepper, collectors)
         self._entered = 0  # calls from torch when the last backward in the ordinary way began
         # What the steps of the streak have in common.
         self._box: BlackBox | None = None
@@ -103,26 +96,34 @@ class Streak:
         self._modules: list[nn.Module] = []
         self._modes: list[bool] = []
         self._optimizer: Callable[[], Optimizer | None] = lambda: None
-        self._numbers = GroupNumbers(())
+        self._settings = GroupNumbers((), rates=False)
+        self._rates: list[float] = []
         self._watched = Watched(torch.empty(0))
         self._graphs = 0  # compiled so far
+        self._between = 0  # calls of a loader and a scheduler, from update to backward
         self._first = self._until = (
             0  # steps: the depth of the latter is chosen in the ordinary way
         )
-        self._heard = Heard.UPDATED  # of the open step
         self._updates = self._memory_due = 0  # since memory was read, and when it is read again
+
+    @property
+    def is_on(self) -> bool:
+        """Whether steps go like the one before."""
+        return self._progress.is_on
 
     # The entries. They are busy in the same way as shielded calls.
 
     def backward_begins(self, roots: Sequence[Tensor], whole: bool) -> None:
         """See a backward begin, and by that the end of the step before."""
-        if self.is_on and self._heard is Heard.UPDATED and not self._home.is_left:
+        progress = self._progress
+        if progress.is_on and progress.heard is Heard.UPDATED and not self._home.is_left:
             began, shield, rows, root = perf_counter(), self._shield, self._rows, roots[0]
             shield.is_busy = True
             try:
                 self._watched.look()
                 if (
                     self._watched.is_cleared
+                    and not progress.missing
                     and type(root.grad_fn) is self._kind
                     and list(map(_TRAINING, self._modules)) == self._modes
                     and len(roots) == 1
@@ -137,7 +138,8 @@ class Streak:
                     rows.spent.append(spent)
                     rows.marks.append(began - spent)
                     self._recorder.step += 1
-                    self._open.stage, self._heard = Stage.BACKWARD, Heard.BACKWARD
+                    self._open.stage, progress.heard = Stage.BACKWARD, Heard.BACKWARD
+                    progress.is_fetched = progress.is_scheduled = False
                     clock.spent = spent + perf_counter() - began + self._entry
                     return
             except Exception as error:
@@ -148,13 +150,14 @@ class Streak:
 
     def backward_ends(self) -> None:
         """See a backward end."""
-        if self.is_on and self._heard is Heard.BACKWARD and not self._home.is_left:
+        progress = self._progress
+        if progress.is_on and progress.heard is Heard.BACKWARD and not self._home.is_left:
             began, shield, clock = perf_counter(), self._shield, self._clock
             shield.is_busy = True
             try:
                 self._rows.marks.append(began - clock.spent)
                 self._watched.remember()
-                self._heard = Heard.GRADIENTS
+                progress.heard = Heard.GRADIENTS
                 clock.spent += perf_counter() - began + self._entry
                 return
             except Exception as error:
@@ -169,11 +172,11 @@ class Streak:
             began, shield, clock, box = perf_counter(), self._shield, self._clock, self._box
             shield.is_busy = True
             try:
-                if self._numbers.are_those_of(optimizer.param_groups):
+                if self._are_known(optimizer):
                     self._rows.marks.append(began - clock.spent)
                     if box is not None and box.minds_updates:
                         box.before_update(self._recorder.step, optimizer)
-                    self._heard = Heard.UPDATE
+                    self._progress.heard = Heard.UPDATE
                     clock.spent += perf_counter() - began + self._entry
                     return None
             except Exception as error:
@@ -182,9 +185,30 @@ class Streak:
                 shield.is_busy = False
         return self.ordinary.before_step(optimizer, args, kwargs)
 
+    def _are_known(self, optimizer: Optimizer) -> bool:
+        """Whether an optimizer has the numbers that are kept, perhaps since now."""
+        groups = optimizer.param_groups
+        rates: list[Any] = [group.get("lr") for group in groups]
+        if rates != self._rates:
+            if len(rates) != len(self._rates) or any(type(rate) is not float for rate in rates):
+                return False
+            self._rates = rates
+            self._rows.rates.append((self._recorder.step, rates))
+            if self._box is not None:
+                self._box.rates_changed(rates)
+        if self._settings.are_those_of(groups):
+            return True
+        self._settings = GroupNumbers(groups, rates=False)
+        if not self._settings.are_those_of(groups):  # a tensor may be written to
+            return False
+        if self._box is not None:
+            self._box.look_at_hyperparameters()
+        return True
+
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """See an update end; look at losses and write rows when there are enough."""
-        if self.is_on and self._heard is Heard.UPDATE and not self._home.is_left:
+        progress = self._progress
+        if progress.is_on and progress.heard is Heard.UPDATE and not self._home.is_left:
             began, shield, step = perf_counter(), self._shield, self._recorder.step
             shield.is_busy = True
             try:
@@ -203,9 +227,10 @@ class Streak:
         self.ordinary.after_step(optimizer, args, kwargs)
 
     def _updated(self, step: int, now: float) -> None:
-        clock, rows, box = self._clock, self._rows, self._box
+        clock, rows, box, progress = self._clock, self._rows, self._box, self._progress
         rows.marks.append(now - clock.spent)
-        self._open.stage, self._heard = Stage.UPDATED, Heard.UPDATED
+        self._open.stage, progress.heard = Stage.UPDATED, Heard.UPDATED
+        progress.missing = self._between
         self._updates += 1
         if self._updates == self._memory_due and self._memory is not None:
             self._memory.skip(self._updates - 1)
@@ -225,7 +250,9 @@ class Streak:
 
     def awaits(self, optimizer: Optimizer) -> bool:
         """Whether the update of an optimizer is all that is awaited."""
-        return self.is_on and self._heard is Heard.GRADIENTS and optimizer is self._optimizer()
+        progress = self._progress
+        is_next = progress.is_on and progress.heard is progress.before_update
+        return is_next and optimizer is self._optimizer()
 
     # The beginning and the end.
 
@@ -233,17 +260,19 @@ class Streak:
         """See a backward begin in the ordinary way: the last step may be like those to come."""
         entered, self._entered = self._entered, self._shield.calls
         if (
-            self._entered - entered == ENTRIES
+            self._entered - entered == ENTRIES + self._interludes.calls
             and self._open.depth is Depth.LIGHT
             and self.is_allowed
             and not self._shield.is_on_cuda
         ):
             self._begin(roots)
+        self._interludes.forget()
 
     def _begin(self, roots: Sequence[Tensor]) -> None:
         """Begin with the open step, if the last was plain and it is like that so far."""
         stepper, evaluation, loss = self._stepper, self._evaluation, self._losses.single
         box, subjects, step = self._black_box(), stepper.roster.subjects, self._recorder.step
+        between, rows = self._interludes, self._rows
         until = stepper.next_deep(step + 1)
         if until < step + _SHORTEST or evaluation.is_on or evaluation.undecided:
             return
@@ -252,11 +281,15 @@ class Streak:
         if (box is not None and box.may_interrupt) or ends_in_factor(roots[0]):
             return
         watched, optimizer = self._clearing.single(subjects[0]), subjects[0].optimizer()
-        row = self._rows.common()
+        row = rows.common(
+            fetched=bool(between.fetched),
+            clipped=bool(between.clipped),
+            scheduled=bool(between.scheduled),
+        )
         if watched is None or optimizer is None or row is None or not stepper.repeats():
             return
-        rates = [group.get("lr") for group in optimizer.param_groups]
-        if rates != self._rows.rates_of(row) or not all(type(rate) is float for rate in rates):
+        rates: list[Any] = [group.get("lr") for group in optimizer.param_groups]
+        if not rows.has_rates(row, rates) or not between.begin(rows, step):
             return
         if not self._recorder.look():  # in the order of steps
             stepper.alert()
@@ -268,21 +301,22 @@ class Streak:
         )
         self._modules = [model.module for model in stepper.roster.models]
         self._modes = list(map(_TRAINING, self._modules))
-        self._numbers = GroupNumbers(optimizer.param_groups)
+        self._settings = GroupNumbers(optimizer.param_groups, rates=False)
+        self._rates, self._between = rates, between.fetched + between.scheduled
         if box is not None:
             box.look_at_hyperparameters()
         self._box, self._graphs, self._first, self._until = box, compiled_graphs(), step, until
         self._updates = self._memory_due = 0
         if self._memory is not None:
             self._memory_due = self._memory.until_read + 1
-        self._rows.begin(row, loss, spent=self._clock.spent)
-        self._heard = Heard.BACKWARD
-        self.is_on, self._shield.settle = True, self.settle
+        rows.begin(row, loss, rates=rates, spent=self._clock.spent)
+        self._progress.heard = Heard.BACKWARD
+        self._progress.is_on, self._shield.settle = True, self.settle
 
     def settle(self) -> None:
         """End the streak: put what is known of the open step where the ordinary way has it."""
-        if self.is_on:
-            self.is_on, self._shield.settle = False, None
+        if self._progress.is_on:
+            self._progress.is_on, self._shield.settle = False, None
             try:
                 self._settle()
             except Exception as error:
@@ -290,7 +324,7 @@ class Streak:
 
     def lose(self, error: Exception) -> None:
         """Have no streaks any more, because of an error."""
-        was_on, self.is_on, self._shield.settle = self.is_on, False, None
+        was_on, self._progress.is_on, self._shield.settle = self._progress.is_on, False, None
         self.is_allowed = False
         if was_on:
             with contextlib.suppress(Exception):
@@ -298,23 +332,29 @@ class Streak:
         self._shield.fail("a streak of light steps", error)
 
     def _settle(self) -> None:
-        heard, step, rows = self._heard, self._open, self._rows
+        heard, step, rows = self._progress.heard, self._open, self._rows
         subject, marks = self._stepper.roster.subjects[0], rows.open_marks
+        backwards = self._recorder.step - self._first
+        following = self._interludes.settle(rows, backwards)
         # As if all entries of the open step had come in the ordinary way.
-        self._entered = self._shield.calls - (heard or ENTRIES)
-        self.ordinary.backwards += self._recorder.step - self._first
+        others = self._interludes.calls + (heard is Heard.CLIPPING)
+        self._entered = self._shield.calls - len(marks) - others
+        self.ordinary.backwards += backwards
         self._optimizer, self._modules = lambda: None, []
         step.began = marks[0] + rows.spent[-1]
         self._shield.cost.spent = self._clock.spent - rows.spent[-1]
         self._losses.resume(rows.losses[-1])
-        self._phases.resume(rows.updated, marks)
-        at_update, unused = heard is Heard.UPDATE, heard >= Heard.GRADIENTS
+        given = rows.batches[len(rows.losses) - 1][2] if rows.loader else None
+        self._phases.resume(rows.updated, marks, given=given, following=following)
+        at_update, unused = heard >= Heard.CLIPPING, heard >= Heard.GRADIENTS
         self._clearing.resume(subject, self._watched, at_update=at_update, unused=unused)
         if self._memory is not None:
             self._memory.skip(self._updates)
-        if heard is Heard.UPDATED or heard is Heard.UPDATE:
+        if heard is Heard.UPDATED or heard >= Heard.CLIPPING:
             step.read.add(subject)
-            rows.put_back()
+            rows.put_back(at_update=heard is Heard.UPDATED or heard is Heard.UPDATE)
+        if heard is Heard.UPDATE and self._box is not None:
+            self._box.resume(self._recorder.step)
         if heard is Heard.UPDATED:
             step.stepped.append(subject)
         is_odd = rows.look(self._box)

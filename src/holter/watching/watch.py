@@ -45,7 +45,7 @@ from holter.watching.taps.groups import tap_groups
 from holter.watching.taps.loaders import tap_loaders
 from holter.watching.taps.losses import tap_losses
 from holter.watching.taps.modules import tap_modules
-from holter.watching.taps.optimizers import tap_optimizers
+from holter.watching.taps.optimizers import tap_optimizers, tap_schedulers
 from holter.watching.taps.pauses import tap_pauses
 from holter.watching.taps.transfers import tap_transfers
 
@@ -112,14 +112,15 @@ class Watch:
         self._handles: list[Any] = [
             *tap_groups(self._group),
             *tap_checkpoints(CheckpointListener(self._loop)),
-            *tap_loaders(forward),
+            *tap_loaders(self._loop.interludes),
             *tap_modules(forward),
             *tap_losses(forward),
             # The first one ends a step before another begins.
             *tap_autograd(self._unseen, self._loop.streak, minds_grad=self.trains_by_hand),
             *tap_derivatives(forward),
-            *tap_clipping(self._updates),
+            *tap_clipping(self._loop.interludes),
             *tap_optimizers(self._updates),
+            *tap_schedulers(self._loop.interludes),
             *tap_pauses(forward),
         ]
         if announce:

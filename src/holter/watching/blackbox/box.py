@@ -46,7 +46,7 @@ _SLACK = 1.01  # for buffers, counts and alignment
 _SMALL = 64 << 20  # bytes of state that may be kept twice, and whatever they are a parameter
 _WORTH_A_SENTENCE = 128 << 20
 _FRESH = 8  # steps without a loss on the host, at most, before the only snapshot is replaced
-_LATE = 128  # steps that are kept at least: readings of a device arrive late
+_LATE, _LATE_ON_GPU = 32, 128  # steps that are kept at least: readings arrive late
 _LEAD = 16  # steps before a failure: losses of short steps are not read more often
 _ON_GPU = 128  # steps between the first snapshots, whose cost is known late
 _AT_ONCE = 1 << 30  # bytes of GPU state that may be copied before the first step
@@ -232,6 +232,16 @@ class BlackBox:
         if self._shadow is not None:
             self._hyperparameters = self._shadow.hyperparameters()
 
+    def resume(self, step: int) -> None:
+        """See an update under way that was not told of: it is made as the one before."""
+        entry = None if self._ring is None else self._ring.entry(step)
+        if entry is not None and not entry.stepped:
+            entry.stepped = self._stepped
+
+    def rates_changed(self, rates: Sequence[float]) -> None:
+        """Keep the learning rates of the steps to come, of the groups of the only optimizer."""
+        self._hyperparameters = (tuple(rates),), self._hyperparameters[1]
+
     def updated(self, step: int, *, again: bool = False) -> None:
         """End the entry of `step` in the ring: an optimizer has stepped.
 
@@ -377,7 +387,7 @@ class BlackBox:
             return
         began = time.perf_counter()
         shadow.take(step)
-        ring.forget(min(shadow.oldest, step - _LATE))
+        ring.forget(min(shadow.oldest, step - (_LATE_ON_GPU if ring.is_on_gpu else _LATE)))
         took = time.perf_counter() - began
         copied = shadow.cost  # of the snapshot before this one
         wanted = 0.0

@@ -29,7 +29,9 @@ class Fetch:
     def of(cls, loader: str, batch: Any, *, cuda: bool) -> Self:
         """A batch that was delivered right now."""
         versions = tuple([tensor._version for tensor in tensors_of(batch)])  # noqa: SLF001
-        return cls(loader, batch, versions, *_random(cuda=cuda))
+        if not cuda:
+            return cls(loader, batch, versions, torch.default_generator.clone_state(), None)
+        return cls(loader, batch, versions, *_random())
 
 
 @dataclass(slots=True)
@@ -45,13 +47,14 @@ class Entry:
     stepped: tuple[str, ...] = ()  # labels of the optimizers that made the step
     # Parameters that the script wrote to before the step; None where there was no time to copy one.
     edits: dict[str, Tensor | None] = field(default_factory=dict)
+    nbytes: int = 0  # of its batches
 
 
 class Ring:
     """The last steps, as many as fit into `limit` bytes; the oldest are dropped first."""
 
     def __init__(self, *, steps: int, limit: int, cuda: bool) -> None:
-        self._limit, self._cuda = limit, cuda
+        self._limit, self.is_on_gpu = limit, cuda
         self._sizes: dict[str, int] = {}
         self._seen: dict[str, int] = {}
         self.most = steps
@@ -61,10 +64,14 @@ class Ring:
     def begin(self, step: int, fetches: Sequence[Fetch] = ()) -> None:
         """A step begins: whatever follows is its own, and what was fetched for it already."""
         last, entries = self.open, self.entries
-        if last is not None and (last.fetches or last.edits) and (nbytes := self._bytes(last)):
-            self.most = max(min(self.most, self._limit // nbytes), 1)
-        if self._cuda:
-            self.open = Entry(step, *_random(cuda=True))
+        if last is not None and (last.nbytes or last.edits):
+            nbytes = last.nbytes + sum(
+                copy.nbytes for copy in last.edits.values() if copy is not None
+            )
+            if nbytes:
+                self.most = max(min(self.most, self._limit // nbytes), 1)
+        if self.is_on_gpu:
+            self.open = Entry(step, *_random())
         else:
             self.open = Entry(step, torch.default_generator.clone_state(), None)
         entries.append(self.open)
@@ -75,7 +82,7 @@ class Ring:
 
     def fetched(self, loader: str, batch: Any) -> None:
         """A loader delivered a batch for the step under way."""
-        self._hold(Fetch.of(loader, batch, cuda=self._cuda))
+        self._hold(Fetch.of(loader, batch, cuda=self.is_on_gpu))
 
     def forget(self, before: int) -> None:
         """Drop the steps before one: what is kept of them would only fill the caches."""
@@ -94,6 +101,7 @@ class Ring:
         if self.open is not None:
             kept = [fetch for fetch in self.open.fetches if fetch.loader != loader]
             self.open.fetches = tuple(kept)
+            self.open.nbytes = sum(self._sizes[fetch.loader] for fetch in kept)
 
     def since(self, step: int) -> list[Entry]:
         """The steps from one on, without what the first step's loaders delivered for others."""
@@ -106,13 +114,16 @@ class Ring:
         return entries
 
     def _hold(self, fetch: Fetch) -> None:
-        if self.open is None:
+        entry = self.open
+        if entry is None:
             return
         self._measure(fetch)
-        self.open.fetches += (fetch,)
-        while self._bytes(self.open) > self._limit and len(self.open.fetches) > 1:
+        entry.fetches += (fetch,)
+        entry.nbytes += self._sizes[fetch.loader]
+        while entry.nbytes > self._limit and len(entry.fetches) > 1:
             # A script may go through all its data before training.
-            self.open.fetches = self.open.fetches[1:]
+            entry.nbytes -= self._sizes[entry.fetches[0].loader]
+            entry.fetches = entry.fetches[1:]
 
     def _measure(self, fetch: Fetch) -> None:
         seen = self._seen[fetch.loader] = self._seen.get(fetch.loader, -1) + 1
@@ -120,22 +131,21 @@ class Ring:
             nbytes = sum(tensor.nbytes for tensor in tensors_of(fetch.batch))
             self._sizes[fetch.loader] = max(nbytes, 1)
 
-    def _bytes(self, entry: Entry) -> int:
-        edits = sum(copy.nbytes for copy in entry.edits.values() if copy is not None)
-        return edits + sum(self._sizes[fetch.loader] for fetch in entry.fetches)
 
-
-def _random(*, cuda: bool) -> tuple[Generator, Generator | None]:
-    """Return copies of the generators in use: much cheaper than their states, which few need."""
-    device = torch.cuda.default_generators[torch.cuda.current_device()] if cuda else None
-    host: Generator = torch.default_generator.clone_state()
-    return host, None if device is None else device.clone_state()
+def _random() -> tuple[Generator, Generator]:
+    """Return copies of the generators of host and GPU: cheaper than states, which few need."""
+    device = torch.cuda.default_generators[torch.cuda.current_device()]
+    return torch.default_generator.clone_state(), device.clone_state()
 
 
 def tensors_of(batch: Any) -> list[Tensor]:
     """The tensors of a batch, whatever it is wrapped in; quick, as it is called at each step."""
     if isinstance(batch, Tensor):
         return [batch]
+    if type(batch) is list:  # as the loaders of torch make them
+        tensors = [part for part in batch if isinstance(part, Tensor)]
+        if len(tensors) == len(batch):
+            return tensors
     if isinstance(batch, list | tuple):
         parts: Any = batch
     elif isinstance(batch, Mapping):

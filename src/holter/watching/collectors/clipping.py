@@ -1,10 +1,13 @@
 """What the script's own gradient clipping measured and did."""
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 from torch import Tensor
 
+from holter.record.format import Floats
 from holter.record.signals import (
     CLIP_COEFFICIENT,
     CLIP_LATE,
@@ -27,6 +30,7 @@ class Clipping:
         CLIP_SCALED,
         CLIP_LATE,
     )
+    repeats: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._places: tuple[int, ...] = ()  # of the signals above; none before the first clipping
@@ -47,6 +51,28 @@ class Clipping:
         row[scaled_at], row[late_at], row[limit_at] = scaled, late, limit
         if norm is not None:
             row.keep(norm_at, norm)
+
+    def limit_of(self, row: Sequence[float]) -> float | None:
+        """Return the limit in a row of gradients clipped in time and without a scale, or None."""
+        if not self._places or max(self._places) >= len(row):
+            return None
+        norm_at, limit_at, _, scaled_at, late_at = self._places
+        is_plain = row[norm_at] is not ABSENT and not row[scaled_at] and not row[late_at]
+        return row[limit_at] if is_plain else None
+
+    def resume(self, norm: float, limit: float) -> None:
+        """Take up the open step, in which gradients were clipped."""
+        norm_at, limit_at, _, scaled_at, late_at = self._places
+        row = self._lane.row
+        row[scaled_at], row[late_at], row[limit_at], row[norm_at] = False, False, limit, norm
+
+    def write(self, rows: Floats, norms: Sequence[float], limit: float) -> None:
+        """Write what was clipped in steps of one limit."""
+        norm_at, limit_at, coefficient_at, scaled_at, late_at = self._places
+        found = np.array(norms)
+        rows[:, norm_at], rows[:, limit_at] = found, limit
+        rows[:, scaled_at] = rows[:, late_at] = 0.0
+        rows[:, coefficient_at] = np.minimum(limit / (found + 1e-6), 1.0)
 
     def _arrived(self, row: list[float]) -> None:
         """Add the coefficient, as torch computes it, epsilon included."""

@@ -180,11 +180,11 @@ class Lane:
 
         Losses and times are what is not the same.
         """
-        of_each = (self.at_backward, self.at_backward_end, self.at_gradients)
-        of_updates = (self.at_update, self.at_update_end, self.at_end)
+        of_each = (self.at_fetch, self.at_backward, self.at_backward_end, self.at_gradients)
+        of_updates = (self.at_clip, self.at_update, self.at_update_end, self.at_end)
         return all(
             getattr(_collector_of(hear), "repeats", False)
-            for hearers in (*of_each, *of_updates)
+            for hearers in (*of_each, *of_updates, self.at_schedule)
             for hear in hearers
         )
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from holter.record.format import Floats
 from holter.record.signals import DATA_BATCH_SIZE, DATA_BATCHES, TIME_DATA_WAIT, Signal
 from holter.watching.collectors.lane import Lane
 from holter.watching.collectors.moments import Depth
@@ -29,6 +30,29 @@ class Loading:
         self._lane, self._row = lane, lane.row
         self._signals = tuple(lane.places(signal) for signal in self.emits)
         lane.at_fetch.append(self._fetch)
+
+    @property
+    def single(self) -> tuple[str, int, float] | None:
+        """The loader, samples and seconds of the open step's batch, if it has just one."""
+        if len(self._used) != 1 or self._fetched:
+            return None
+        ((loader, (samples, waited, batches)),) = self._used.items()
+        return (loader, samples, waited) if batches == 1 else None
+
+    def places(self, loader: str) -> list[int]:
+        """Return the places of what is recorded of a loader."""
+        return [places[self._owners[loader]] for places in self._signals]
+
+    def resume(self, used: Totals, fetched: Totals) -> None:
+        """Take up the open step with its batch, and that of the next step if it is there."""
+        self._used, self._fetched = used, fetched
+
+    def write(self, rows: Floats, loader: str, batches: Sequence[tuple[int, float, float]]) -> None:
+        """Write the batches of steps that had one each: samples, seconds, and when it came."""
+        samples_at, waited_at, batches_at = self.places(loader)
+        rows[:, samples_at] = [samples for samples, _, _ in batches]
+        rows[:, waited_at] = [waited for _, waited, _ in batches]
+        rows[:, batches_at] = 1.0
 
     def _fetch(self, loader: str, samples: int, waited: float) -> None:
         if not self._owners:

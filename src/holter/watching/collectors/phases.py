@@ -78,23 +78,35 @@ class Phases:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing but a forward pass was heard between the last update and a backward."""
+        """Whether at most a batch and a forward pass were heard since the last update."""
         return (
             self._updated is not None
-            and self._forward == self._backward_began - self._updated
+            and 0 <= self._forward <= self._backward_began - self._updated
             and self._given is None
             and not (self._backward or self._optimizer or self._evaluation)
             and not any(self._pauses.values())
         )
 
     @property
-    def begun(self) -> tuple[float, float]:
-        """When the last update ended, and when the backward pass after it began."""
-        return self._updated or 0.0, self._backward_began
+    def begun(self) -> tuple[float, float, float]:
+        """When the last update ended, when forward and backward pass after it began."""
+        began = self._backward_began
+        return self._updated or 0.0, began - self._forward, began
 
-    def resume(self, updated: float, marks: Sequence[float]) -> None:
-        """Take up the open step: when the last update ended, and what was heard of since when."""
+    def resume(
+        self,
+        updated: float,
+        marks: Sequence[float],
+        *,
+        given: float | None = None,
+        following: tuple[float, float] | None = None,
+    ) -> None:
+        """Take up the open step: when the last update ended, and what was heard of since when.
+
+        A batch may have been `given` to it, and the `following` one: when, after which wait.
+        """
         self._updated = self._free = updated
+        self._given = given
         self._forward = self._backward = self._optimizer = 0.0
         hearers: tuple[Callable[..., None], ...] = (
             self._backward_begins,
@@ -103,17 +115,25 @@ class Phases:
             self._update_ends,
         )
         entered, ignored = self._clock.entered, (None, None, None)
-        for mark, hear, given in zip(marks, hearers, (3, 0, 3, 2), strict=False):
+        for mark, hear, count in zip(marks, hearers, (3, 0, 3, 2), strict=False):
             self._clock.entered = mark + self._clock.spent
-            hear(*ignored[:given])
+            hear(*ignored[:count])
         self._clock.entered = entered
+        if following is not None:
+            self._given = following[0]
+            self._fetch_began = following[0] - following[1]
 
-    def write(self, rows: Floats, updated: float, marks: Floats) -> None:
-        """Write the phases of steps of which nothing but backward and update was heard."""
+    def write(
+        self, rows: Floats, updated: float, marks: Floats, given: Sequence[float] = ()
+    ) -> None:
+        """Write the phases of steps of which nothing but backward and update was heard.
+
+        Forward passes begin with the batches that were `given`, if any were.
+        """
         began, ended, update, after = marks.T
         before = np.concatenate([[updated], after[:-1]])
         place = self._place
-        rows[:, place] = began - before
+        rows[:, place] = began - (np.maximum(given, before) if len(given) else before)
         rows[:, place + 1] = ended - began
         rows[:, place + 2] = after - update
         rows[:, place + 3 : place + 7] = 0.0
@@ -207,4 +227,5 @@ class Phases:
 def compiled_graphs() -> int:
     """Return how many graphs torch.compile has made; not imported means none."""
     dynamo = sys.modules.get("torch._dynamo.utils")
-    return 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])
+    # By `get`: what is not there takes ten times as long to find.
+    return 0 if dynamo is None else int(dynamo.counters["stats"].get("unique_graphs", 0))

@@ -23,6 +23,10 @@ class Scheduling:
         self._lane, self._places = lane, lane.places(SCHEDULE_STEPS)
         lane.at_schedule.append(self._stepped)
 
+    def resume(self, calls: int) -> None:
+        """Take up the open step, with so many calls since the end of the one before."""
+        self._calls = calls
+
     def _stepped(self) -> None:
         if self._calls is None:
             self._calls = 0

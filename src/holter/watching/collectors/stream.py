@@ -128,6 +128,7 @@ class Stream:
         STREAM_TOKENS,
         STREAM_IGNORED,
     )
+    repeats: ClassVar[bool] = True  # until the last batch of a pass
 
     def __init__(self) -> None:
         self._open: dict[str, _Pass] = {}
@@ -144,6 +145,18 @@ class Stream:
         self._lane = lane
         self._places = {signal: lane.places(signal) for signal in self.emits}
         lane.at_batch.append(self._take)
+
+    def left(self, loader: str) -> float:
+        """Return how many batches the pass over a loader still has, infinite if it does not say."""
+        current = self._open.get(loader)
+        if current is None:
+            return 0
+        return math.inf if current.length is None else current.length - current.batches
+
+    def skip(self, backwards: int) -> None:
+        """Count calls of backward that were not heard."""
+        for current in self._open.values():
+            current.trained += backwards
 
     def _take(self, given: Delivery) -> None:
         began = time.perf_counter()

@@ -22,7 +22,7 @@ from holter.watching.collectors.moments import (
 from holter.watching.evaluating import EvaluatedLoss
 from holter.watching.frames import Frames, place
 from holter.watching.item_counts import items_of
-from holter.watching.loaders import Loaders, facts, samples
+from holter.watching.loaders import Iteration, Loaders, facts, samples
 from holter.watching.loop import Loop
 from holter.watching.orders import Orders
 from holter.watching.shield import shielded
@@ -42,11 +42,9 @@ class _Losses:
 
     @property
     def is_on(self) -> bool:
-        return (
-            self._evaluation.is_on
-            or not self._is_grad_enabled()
-            or LossComputed in self._publisher.heard[self._open.forward_depth]
-        )
+        if self._evaluation.is_on or not self._is_grad_enabled():
+            return True
+        return LossComputed in self._publisher.heard[self._open.forward_depth]
 
 
 class ForwardListener:
@@ -59,6 +57,7 @@ class ForwardListener:
         self._lane, self.losses = loop.stepper.lane, _Losses(loop)
         self._frames = Frames()
         self._reads: set[tuple[str, str]] = set()  # of the GPU: call, file and line
+        loop.interludes.fetches = self
 
     @property
     def is_evaluating(self) -> bool:
@@ -104,6 +103,14 @@ class ForwardListener:
             evaluated = Evaluated(iteration.label, batch, self._stepper.roster, self._foresee)
             self._lane.tell(self._lane.at_evaluated, evaluated)
             return
+        self.deliver(iteration, batch, count, step)
+
+    def iteration_of(self, iterator: object) -> Iteration | None:
+        """Return the pass that an iterator makes."""
+        return self._loaders.iteration_of(iterator)
+
+    def deliver(self, iteration: Iteration, batch: object, count: int, step: int) -> None:
+        """Pass on a batch of training, of so many samples, that comes before a step."""
         delivery = Delivery(iteration.label, iteration, iteration.batches, count, batch)
         self._lane.tell(self._lane.at_batch, delivery)
         order = self._orders.see(iteration.label, batch, step, iteration.batches)

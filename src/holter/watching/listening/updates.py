@@ -37,7 +37,7 @@ class UpdateListener:
         self._in_eval = False  # at the last backward
         self.backwards = 0  # of the training
         self.made: weakref.WeakSet[Optimizer] = weakref.WeakSet()  # optimizers, watched or not
-        loop.streak.ordinary = self
+        loop.streak.ordinary = loop.interludes.updates = self
         self._clipping = (False, False)  # of the call under way: scaled gradients, and too late
         # What was clipped last, and the places on which roster of those who hold it.
         self._clipped: tuple[tuple[int, ...], weakref.ref[Roster], list[int]] | None = None
@@ -90,13 +90,20 @@ class UpdateListener:
         """Return whose parameters these are; a list with the same ends is the one of last time."""
         roster = self._stepper.roster
         ends = (parameters[0], parameters[-1]) if parameters else ()
-        key = (len(parameters), *(id(parameter) for parameter in ends))
+        key = (len(parameters), *map(id, ends))
         known = self._clipped
         if known is None or known[0] != key or known[1]() is not roster:
             holders = roster.subjects_holding(parameters)
             places = [place for place, s in enumerate(roster.subjects) if s in holders]
             known = self._clipped = key, weakref.ref(roster), places
         return [roster.subjects[place] for place in known[2]]
+
+    def clips_all_subjects(self) -> tuple[int, ...] | None:
+        """Number and ends of the parameters clipped last, if all optimizers hold some; or None."""
+        roster, known = self._stepper.roster, self._clipped
+        if known is None or known[1]() is not roster:
+            return None
+        return known[0] if known[2] == list(range(len(roster.subjects))) else None
 
     @shielded
     def clip_ends(self, norm: Tensor | None, limit: float) -> None:

@@ -24,12 +24,16 @@ class OptimizerListener(Protocol):
     def scaler_stepped(self, optimizer: Optimizer) -> None:
         """A GradScaler has stepped an optimizer, or skipped the step."""
 
+
+class ScheduleListener(Protocol):
+    """Hears of learning-rate schedulers."""
+
     def scheduler_stepped(self, scheduler: lr_scheduler.LRScheduler, given: object) -> None:
         """A learning-rate scheduler was stepped, with a metric or an epoch where it takes one."""
 
 
 def tap_optimizers(listener: OptimizerListener) -> list[Tap]:
-    """Tap parameter groups, scalers and schedulers."""
+    """Tap parameter groups and scalers."""
 
     def around(original: Call) -> Call:
         def add_param_group(self: Optimizer, param_group: Any) -> Any:
@@ -40,7 +44,7 @@ def tap_optimizers(listener: OptimizerListener) -> list[Tap]:
         return add_param_group
 
     groups = Tap(Optimizer, "add_param_group", around)
-    return [groups, *_scaling(listener), *_scheduling(listener)]
+    return [groups, *_scaling(listener)]
 
 
 def _scaling(listener: OptimizerListener) -> list[Tap]:
@@ -59,7 +63,8 @@ def _scaling(listener: OptimizerListener) -> list[Tap]:
     def unscale(original: Call) -> Call:
         def unscaled(self: GradScaler, optimizer: Optimizer) -> Any:
             result = original(self, optimizer)
-            listener.gradients_unscaled(optimizer)
+            if self.is_enabled():
+                listener.gradients_unscaled(optimizer)
             return result
 
         return unscaled
@@ -78,7 +83,8 @@ def _scaling(listener: OptimizerListener) -> list[Tap]:
     return [Tap(GradScaler, name, around) for name, around in methods.items()]
 
 
-def _scheduling(listener: OptimizerListener) -> list[Tap]:
+def tap_schedulers(listener: ScheduleListener) -> list[Tap]:
+    """Tap schedulers."""
     depth = 0  # a scheduler steps itself when it is made, and those it is made of: count none
 
     def make(original: Call) -> Call:
