@@ -236,6 +236,8 @@ _SUBJECTS = {
     " wind power, ratings; half of the faults classic",
     "r11": "prices, sentiment, images with an EMA, a character model, dates, load, cells, films, a"
     " pole, pictures with captions; half of the faults classic",
+    "r12": "energy, symbols, names, sensors, clicks, glyphs, transliteration, tickets, a pole,"
+    " fine-tuning; half of the faults classic",
 }
 
 
