@@ -20,6 +20,7 @@ from holter.record.signals import (
     LOSS_LARGEST_OUTPUT,
     LOSS_LOG_ARGUMENT,
     LOSS_PAIRED_SPREAD,
+    LOSS_RATIO_CANCELLED,
     LOSS_ROOT_ARGUMENT,
     LOSS_TERM_GRADIENT,
     MODEL_ELEMENTS,
@@ -315,3 +316,19 @@ def test_which_output_a_regression_compares(tmp_path, expected, loss_of):
     run = recorded(tmp_path / "run", loss_of)
     found = values(run, LOSS_LARGEST_OUTPUT) if LOSS_LARGEST_OUTPUT in run else []
     assert found == expected
+
+
+RATIO = {
+    "with itself": (lambda out: (out - 1 * out).exp().mean() + out.square().mean(), [1, 1, 1]),
+    "of two outputs": (lambda out: (out[:, 0] - 2 * out[:, 0] - 1).exp().mean(), [0, 0, 0]),
+    "with a constant": (lambda out: (out - out.detach()).exp().mean(), [0, 0, 0]),
+    "none": (lambda out: out.exp().mean(), None),
+}
+
+
+@pytest.mark.parametrize(("loss_of", "cancelled"), RATIO.values(), ids=RATIO.keys())
+def test_a_ratio_of_which_both_sides_have_a_gradient(tmp_path, loss_of, cancelled):
+    run = recorded(tmp_path / "run", loss_of)
+    assert (LOSS_RATIO_CANCELLED in run) is (cancelled is not None)
+    if cancelled is not None:
+        assert values(run, LOSS_RATIO_CANCELLED) == cancelled

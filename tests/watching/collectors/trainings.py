@@ -300,7 +300,7 @@ def resumed_policy():
 
 
 def handwritten():
-    """A loss by hand: the log of a softmax, a root, pairs, and a mean over some of the samples."""
+    """A loss by hand: the log of a softmax, a root, a ratio, pairs, a mean over some samples."""
     model, single = mlp(4), nn.Linear(6, 1)
     optimizer = torch.optim.SGD([*model.parameters(), *single.parameters()], lr=0.05)
 
@@ -314,6 +314,7 @@ def handwritten():
             loss = -((chosen + 1e-8).log() * mask).sum() / mask.sum()
             loss = loss + ((out[:, 3] - torch.randn(8)) ** 2).mean().sqrt()
             loss = loss + (single(torch.randn(8, 6)) - torch.randn(8)).abs().mean()
+            loss = loss + (chosen - chosen.detach()).exp().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -35,6 +35,15 @@ LOSS_PAIRED_SPREAD = Signal(
     "Where a difference of a model's output and targets pairs every one with every other, (N, 1)"
     " and (N,): standard deviation of the outputs over that of the targets. Absent elsewhere.",
 )
+LOSS_RATIO_CANCELLED = Signal(
+    "loss.ratio_cancelled",
+    Per.STEP,
+    Phase.FORWARD,
+    "0/1",
+    "Whether an exponential of a difference in the loss, such as the ratio of two policies, is 1"
+    " everywhere and both sides have a gradient, so that their gradients cancel out. Absent where"
+    " the loss has none.",
+)
 LOSS_CONSTANT_PART = Signal(
     "loss.constant_part",
     Per.STEP,

@@ -18,6 +18,7 @@ from holter.record.signals import (
     LOSS_LARGEST_OUTPUT,
     LOSS_LOG_ARGUMENT,
     LOSS_PAIRED_SPREAD,
+    LOSS_RATIO_CANCELLED,
     LOSS_ROOT_ARGUMENT,
     LOSS_TERM_GRADIENT,
     MODEL_ELEMENTS,
@@ -30,6 +31,7 @@ from holter.watching.collectors.graphs.constants import constant_part
 from holter.watching.collectors.graphs.contributions import Contributions
 from holter.watching.collectors.graphs.outputs import keep
 from holter.watching.collectors.graphs.pairs import paired_spread
+from holter.watching.collectors.graphs.ratios import cancelled_ratio
 from holter.watching.collectors.graphs.stretch import (
     Singular,
     extent,
@@ -72,6 +74,7 @@ class LossGraphs:
         *_OF_THE_GRAPH,
         LOSS_TERM_GRADIENT,
         LOSS_PAIRED_SPREAD,
+        LOSS_RATIO_CANCELLED,
         LOSS_CONSTANT_PART,
         MODEL_ELEMENTS,
     )
@@ -156,6 +159,9 @@ class LossGraphs:
         spread = paired_spread(places)
         if spread is not None:
             self._readings.append(Reading(LOSS_PAIRED_SPREAD, STEP, spread.reshape(1)))
+        ratio = cancelled_ratio(places)
+        if ratio is not None:
+            self._readings.append(Reading(LOSS_RATIO_CANCELLED, STEP, ratio.reshape(1)))
         is_largest = compares_largest(places)
         if is_largest is not None:
             self._readings.append(Reading(LOSS_LARGEST_OUTPUT, STEP, [float(is_largest)]))
