@@ -234,6 +234,7 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("batch-axis-softmax",), (*_LEARNING, "oscillating-loss", "unnormalised-nll")),
     (("outweighed-term", "inverted-class-weights"), ("no-learning", "bad-validation")),
     (("term-without-gradient", "cancelled-ratio"), (*_LEARNING, "unreached-parameters")),
+    (("unused-rows",), ("no-learning", "bad-validation", "identical-rows")),
     (("single-class-softmax", "ignored-inputs"), (*_LEARNING, "unreached-parameters")),
     (("ignored-inputs",), ("unrelated-labels",)),
     (("identical-rows",), ("no-learning", "motionless", "fading", "too-large")),
