@@ -298,12 +298,24 @@ def test_rows_of_the_state_of_several_environments(tmp_path):
     assert max(shares) == 1.0
 
 
+class Policy(nn.Module):
+    """A model that is called through a method."""
+
+    def __init__(self):
+        super().__init__()
+        self.actor = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+
+    def act(self, state):
+        return self.actor(state)
+
+
 class Walk:
     """An environment that returns one array, and an agent whose rollout calls no backward."""
 
-    def __init__(self, stored):
+    def __init__(self, stored, model=None):
         self.state, self.goal, self.stored = np.zeros((3, 4), np.float32), torch.ones(3, 4), stored
-        self.model = nn.Linear(4, 2)
+        self.model = nn.Linear(4, 2) if model is None else model
+        self.answer = self.model if model is None else model.act
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
 
     @torch.no_grad()
@@ -312,7 +324,7 @@ class Walk:
         self.goal += 1  # of the rollout
         for number in range(32):
             state = self.stored(self.state)
-            action = self.model(torch.as_tensor(state)).argmax(1)
+            action = self.answer(torch.as_tensor(state)).argmax(1)
             self.state += 1
             states.append(state)
             goals.append(self.goal)
@@ -323,7 +335,7 @@ class Walk:
         for _ in range(6):
             states, rewards = self.rollout()
             for _ in range(2):
-                loss = (self.model(states).sum(-1) - rewards).pow(2).mean()
+                loss = (self.answer(states).sum(-1) - rewards).pow(2).mean()
                 self.optimizer.zero_grad()
                 loss.backward()
                 self.optimizer.step()
@@ -348,6 +360,13 @@ def test_a_rollout_that_has_returned_when_backward_is_called(stored, share, tmp_
     assert "aliases failed" not in str(run.meta.notes)
     assert max(values(run, SAMPLE_ALIASED, "states")) == share
     assert not any(values(run, SAMPLE_ALIASED, "goals"))
+
+
+def test_a_rollout_with_a_policy_that_is_called_through_a_method(tmp_path):
+    walk = Walk(torch.from_numpy, Policy())
+    with watching(tmp_path / "run", walk.model, walk.optimizer):
+        walk.train()
+    assert max(values(Run.load(tmp_path / "run"), SAMPLE_ALIASED, "states")) == 1.0
 
 
 def test_a_list_of_one_array_without_others_may_be_meant_so(tmp_path):

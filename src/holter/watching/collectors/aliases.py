@@ -74,6 +74,7 @@ class Aliases:
         self._frames = Frames()
         self._calls: Calls[str] = Calls(self._called)
         self._count = 0  # of calls without gradients before the coming step
+        self._counted: int | None = None  # the id of the module whose calls they are
         self._marks: dict[int, _Mark] = {}  # by id of the container
         self._marks_of_calls: dict[int, _Mark] = {}
         self._seen: dict[str, float] = {}  # shares at calls before the coming step, the largest
@@ -109,12 +110,18 @@ class Aliases:
         roster: Roster = moment.roster
         if depth < self.depth or any(is_compiled(model.module) for model in roster.models):
             return
-        self._count, self._marks_of_calls = 0, {}
-        self._calls.know(roots(roster))
+        self._count, self._counted, self._marks_of_calls = 0, None, {}
+        # A model that is called through methods is called part by part.
+        parts = ((part, model.label) for model in roster.models for part in model.module.modules())
+        self._calls.know([*parts, *roots(roster)])
         self._calls.listen()
 
-    def _called(self, *_: object) -> bool:
+    def _called(self, _: str, module: nn.Module, __: object) -> bool:
         if not torch.is_grad_enabled():
+            if self._counted is None:
+                self._counted = id(module)
+            if self._counted != id(module):
+                return True
             self._count += 1
             if self._count % _CALLS == 0:
                 self._marks_of_calls, shares = self._look(self._marks_of_calls)
