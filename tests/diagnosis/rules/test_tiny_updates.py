@@ -31,6 +31,14 @@ def test_small_updates_at_chance() -> None:
     assert not found(tiny_updates, run(SLIDING, 2e-4, entropy))
 
 
+def test_small_updates_of_a_run_that_ends_just_below_chance_are_a_hint() -> None:
+    entropy = {TARGET_ENTROPY: {"cross_entropy": np.full(STEPS, 2.302)}}
+    slowly = np.linspace(2.45, 2.2, STEPS)
+    (finding,) = found(tiny_updates, run(slowly, 5e-5, entropy))
+    assert finding.confidence is Confidence.HINT
+    assert not found(tiny_updates, run(np.linspace(2.45, 1.8, STEPS), 5e-5, entropy))
+
+
 def test_a_pretrained_model_is_excused() -> None:
     entropy = {TARGET_ENTROPY: {"cross_entropy": np.full(STEPS, 2.302)}}
     (verdict,) = said(tiny_updates, run(flat(level=0.8), 2e-6, entropy))

@@ -47,13 +47,15 @@ def tiny_updates(
     reach: Annotated[float, "relative update of all steps together"] = 0.1,
     min_fall: Annotated[float, "share by which the loss of a working training falls"] = 0.05,
     learned: Annotated[float, "first loss of a trained model over the constant one"] = 0.8,
+    min_gain: Annotated[float, "share below the constant prediction's loss that is progress"] = 0.1,
 ) -> Iterator[Verdict]:
     """Updates are so small that the weights hardly move.
 
     ## What it does
     Takes the median relative update of weight matrices at steps where the learning rate is at least
     half of its peak. It reports if it is tiny, all steps together cannot have moved the weights,
-    and the loss hardly fell. Updates of exactly zero are reported by motionless-weights.
+    and the loss hardly fell. A loss that ends just below that of the best constant prediction makes
+    it a hint. Updates of exactly zero are reported by motionless-weights.
 
     ## Why it matters
     At a relative update of 1e-6 it takes a million steps to change a weight by its own size. The
@@ -95,10 +97,11 @@ def tiny_updates(
         yield tiny_updates.not_examined(f"{measured}, but whether the loss fell is unknown")
         return
     # What is too little is not sharp: a loss that stays where it was, or at chance, decides.
-    if size >= limit and not (outcome.at_chance or (outcome.bad and size < 3 * limit)):
+    is_near = outcome.gain is not None and outcome.gain < min_gain and not outcome.bad
+    if size >= limit and not (outcome.at_chance or is_near or (outcome.bad and size < 3 * limit)):
         yield tiny_updates.clear(f"{measured}; {outcome.says}")
         return
-    if outcome.fall > min_fall and not outcome.bad:
+    if outcome.fall > min_fall and not outcome.bad and not is_near:
         yield tiny_updates.harmless(f"{measured}; {outcome.says}")
         return
     excuse = tiny_updates.excused(facts, size, learned)
@@ -122,7 +125,7 @@ def tiny_updates(
     factor = 10 ** round(float(np.log10(_COMMON / size)))
     yield tiny_updates.finding(
         f"{measured}{at_rate}; {outcome.says}",
-        confidence=Confidence.LIKELY,
+        confidence=Confidence.HINT if is_near else Confidence.LIKELY,
         onset=int(ratios.steps[0]),
         evidence=evidence,
         fix=f"raise the learning rate about {factor:,g} times"
