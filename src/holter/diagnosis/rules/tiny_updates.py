@@ -54,7 +54,7 @@ def tiny_updates(
     ## What it does
     Takes the median relative update of weight matrices at steps where the learning rate is at least
     half of its peak. It reports if it is tiny, all steps together cannot have moved the weights,
-    and the loss hardly fell. A loss that ends just below that of the best constant prediction makes
+    and the loss hardly fell; a loss that ends just below that of the best constant prediction makes
     it a hint. Updates of exactly zero are reported by motionless-weights.
 
     ## Why it matters
