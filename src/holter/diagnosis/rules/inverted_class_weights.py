@@ -68,8 +68,9 @@ def inverted_class_weights(
         equal = 1 / (last(facts, TARGET_CLASSES, function) or 2)
         turned = last(facts, TARGET_WEIGHT_AWAY, function)
         if turned is not None and turned <= away:
+            which = f"{percent(turned)} of the labels" if turned else "no label"
             yield inverted_class_weights.clear(
-                f"the weights of {function} add to the imbalance of {percent(turned)} of the labels"
+                f"the weights of {function} add to the imbalance of {which}"
             )
             continue
         # Little imbalance says little of a weight, unless it is just the inverse of what balances.
