@@ -54,6 +54,13 @@ def test_a_share_to_keep_given_as_a_share_to_drop(share: float, confidence: Conf
     assert len(finding.evidence) == 4
 
 
+def test_a_training_that_learns_nothing_is_a_hint() -> None:
+    nothing = {"train": 2.28, "evaluated": 2.29, "validation": 2.29, "accuracy": 0.1}
+    (finding,) = found(excessive_dropout, dropped(0.95, **nothing))
+    assert finding.confidence is Confidence.HINT
+    assert isinstance(said(excessive_dropout, dropped(0.75, **nothing))[0], Clear)
+
+
 @pytest.mark.parametrize(
     "run",
     [

@@ -12,7 +12,7 @@ from holter.diagnosis.facts.data_sets import was_asked_for, why_absent
 from holter.diagnosis.facts.robust import midmean
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.record.findings import Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import EVAL_GAP_DROPPED, EVAL_GAP_LOSS, EVAL_GAP_START, LOSS, VAL_LOSS
 
 
@@ -27,8 +27,9 @@ def excessive_dropout(
     *,
     min_share: Annotated[float, "share that is dropped"] = 0.7,
     sure_share: Annotated[float, "the same that makes the finding likely"] = 0.85,
-    max_ratio: Annotated[float, "loss without dropout over the loss with it"] = 0.65,
+    max_ratio: Annotated[float, "loss without dropout over the loss with it"] = 0.7,
     max_learned: Annotated[float, "share of the constant prediction's loss that is gone"] = 0.6,
+    max_nothing: Annotated[float, "the same for a training that learns nothing"] = 0.1,
     min_left: Annotated[float, "the same that is left in eval mode"] = 0.1,
     min_validation: Annotated[float, "validation loss over training loss without effect"] = 0.8,
 ) -> Iterator[Verdict]:
@@ -36,9 +37,9 @@ def excessive_dropout(
 
     ## What it does
     Measures the loss of a training batch when the script has ended: in train mode, without dropout,
-    and in eval mode. It reports dropout of at least 70 % if the loss falls by a third or more
-    without it, training has learned little, and validation is better than training. The finding is
-    likely from 85 % on.
+    and in eval mode. It reports dropout of at least 70 % if the loss is far lower without it,
+    training has learned little, and validation is better than training; that is likely from 85 %
+    on. So much dropout in a training that learns nothing is a hint.
 
     ## Why it matters
     Each step sees a small, random part of the features. The model is trained for what these have in
@@ -87,10 +88,18 @@ def excessive_dropout(
         f"the loss of the same batch is {train:.3g} with the dropout of {percent(share)}"
         f" ({module or 'in forward'}) and {means['eval']:.3g} in eval mode"
     )
-    if quiet > max_ratio * train:
-        yield excessive_dropout.clear(measured)
-        return
     level = _level(facts, train / start)
+    if quiet > max_ratio * train:
+        if share < sure_share or not level.is_known or level.learned > max_nothing:
+            yield excessive_dropout.clear(measured)
+            return
+        yield _finding(
+            facts,
+            f"nothing is learned with dropout of {percent(share)} ({module or 'in forward'}):"
+            f" {level.says}",
+            confidence=Confidence.HINT,
+        )
+        return
     if level.learned > max_learned:
         yield excessive_dropout.harmless(f"{measured}, but {level.says}")
         return
@@ -109,16 +118,31 @@ def excessive_dropout(
             return
         says = f"{validation:.3g} at the end; {training:.3g} in training"
         validated = (Evidence(VAL_LOSS, curves.span, says, curves.owner),)
-    window = 0, len(run[EVAL_GAP_LOSS]["train"]) - 1
-    yield excessive_dropout.finding(
+    yield _finding(
+        facts,
         f"dropout of {percent(share)} leaves too little to learn from: {measured}; {level.says}",
         confidence=Confidence.LIKELY if share >= sure_share else Confidence.HINT,
+        beside=validated,
+    )
+
+
+def _finding(
+    facts: Facts, summary: str, *, confidence: Confidence, beside: tuple[Evidence, ...] = ()
+) -> Finding:
+    ((module, shares),) = facts.run[EVAL_GAP_DROPPED].items()
+    losses, share = facts.run[EVAL_GAP_LOSS], float(shares.values[-1])
+    window = 0, len(losses["train"]) - 1
+    return excessive_dropout.finding(
+        summary,
+        confidence=confidence,
         onset=0,
         evidence=(
             Evidence(EVAL_GAP_DROPPED, (0, 0), percent(share), module),
-            Evidence(EVAL_GAP_LOSS, window, f"{train:.3g}", "train"),
-            Evidence(EVAL_GAP_LOSS, window, f"{means['eval']:.3g}", "eval"),
-            *validated,
+            *(
+                Evidence(EVAL_GAP_LOSS, window, f"{losses[mode].values.mean():.3g}", mode)
+                for mode in ("train", "eval")
+            ),
+            *beside,
         ),
         fix=f"lower the dropout{f' of {module}' if module else ''}: `p` is the share that is"
         f" dropped, `p={share:.2g}` keeps {percent(1 - share)}; `p={max(1 - share, 0.1):.2g}` if"
@@ -133,12 +157,14 @@ class _Level:
     learned: float  # by loss or by accuracy, of what is possible
     left: float  # of the loss of the best constant prediction
     says: str
+    is_known: bool = True  # whether the best constant prediction is
 
 
 def _level(facts: Facts, left_of_start: float) -> _Level:
     baseline, curve = facts.baseline, facts.curve
     if isinstance(baseline, str) or isinstance(curve, str) or not len(curve):
         fallen = 1 - left_of_start
-        return _Level(fallen, left_of_start, f"{percent(max(fallen, 0))} below the initial loss")
+        says = f"{percent(max(fallen, 0))} below the initial loss"
+        return _Level(fallen, left_of_start, says, is_known=False)
     reached = learned(facts, baseline, midmean(curve.part(0.8)))
     return _Level(reached.most, 1 - reached.by_loss, f"in training, {reached}")
