@@ -127,6 +127,7 @@ _TRAINED = {
     "target.mean": "the targets are not real-valued",
     "target.min": "the targets are not real-valued",
     "target.std": "the targets are not real-valued",
+    "target.weight_away": "the loss function has no `pos_weight`",
     "target.weight_slope": "the loss function has no class weights",
     "sync": "no read of a GPU tensor was seen",
     "time": "the time of steps was not measured",

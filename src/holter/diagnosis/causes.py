@@ -268,6 +268,10 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("bad-validation", "lagging-average", "eval-mode-gap"),
     ),
     (("dropout-in-evaluation",), ("eval-mode-gap",)),
+    (
+        ("excessive-dropout",),
+        ("no-learning", "bad-validation", "validation-better-than-training"),
+    ),
     # the loop and the optimizer
     (("parameters-outside-model",), ("parameters-outside-optimizer",)),
     (

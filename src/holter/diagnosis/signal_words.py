@@ -41,6 +41,7 @@ _WORDS = {
     "dataset.repeated": "repeated inputs",
     "dataset.shared_positions": "shared positions",
     "eval_dropout.share": "share that is dropped",
+    "eval_gap.dropped": "share that is dropped",
     "eval_gap.loss": "loss of the same batches",
     "eval_gap.variance": "running variance",
     "grad.carried_fraction": "gradient carried over",

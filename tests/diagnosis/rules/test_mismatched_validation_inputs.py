@@ -83,6 +83,78 @@ def test_stays_silent(run: Run) -> None:
     assert isinstance(verdict, Clear)
 
 
+# Differences that the condition above leaves alone, as batches differ from one another.
+MISSING = inputs(0.59, 0.27, batch=0.12)  # mean and deviation taken out in training alone
+SHIFTED = inputs(1.2, 0.9)
+GROWN = inputs(0.0, 2.4)
+
+
+def bad(more: dict[Signal, dict[str, Series]]) -> Run:
+    training = 2.3 * np.exp(-np.arange(PASSES) / 3)
+    return validated(training, 2 + 0.2 * np.arange(PASSES), more=more)
+
+
+@pytest.mark.parametrize(
+    ("more", "confidence"),
+    [
+        (MISSING, Confidence.LIKELY),
+        (inputs(0.7, 2.4), Confidence.LIKELY),
+        (SHIFTED, Confidence.HINT),
+        (GROWN, Confidence.HINT),
+    ],
+)
+def test_a_moderate_difference_beside_a_bad_validation(
+    more: dict[Signal, dict[str, Series]], confidence: Confidence
+) -> None:
+    (finding,) = found(mismatched_validation_inputs, bad(more))
+    assert finding.confidence is confidence
+    training = 2.3 * np.exp(-np.arange(PASSES) / 3)
+    for run in (run_of(more), validated(training, 1.2 * training, more=more)):
+        (verdict,) = said(mismatched_validation_inputs, run)
+        assert isinstance(verdict, Clear)
+
+
+def test_a_moderate_difference_beside_a_low_accuracy() -> None:
+    training = 2.3 * np.exp(-np.arange(PASSES) / 6)
+    for low, reported in ((0.4, True), (0.8, False)):
+        run = validated(
+            training,
+            1.4 * training,
+            accuracy=np.full(PASSES, 0.85),
+            val_accuracy=np.full(PASSES, low),
+            more=MISSING,
+        )
+        assert bool(found(mismatched_validation_inputs, run)) is reported
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        inputs(0.02, 0.4),  # noise in training
+        inputs(0.3, 1.4),  # mixup, padding, cropping
+        inputs(0.9, 0.75, batch=0.4),  # a tiny validation set
+        inputs(1.4, 2.4, batch=0.8),  # sparse inputs, small batches
+        inputs(0.0, 1.9),
+    ],
+)
+def test_what_training_explains_is_not_reported(more: dict[Signal, dict[str, Series]]) -> None:
+    (verdict,) = said(mismatched_validation_inputs, bad(more))
+    assert isinstance(verdict, Clear)
+
+
+@pytest.mark.parametrize("left", [0.25, 0.5])
+def test_masked_or_erased_parts_are_not_reported(left: float) -> None:
+    mean, std = 1.0, 0.4  # of whole inputs, such as pixels of 0 to 1
+    masked = np.sqrt(left * (mean**2 + std**2) - (left * mean) ** 2)
+    more = inputs(mean, std)
+    steps = len(more[INPUT_MEAN]["Net"])
+    rng = np.random.default_rng(1)
+    more[INPUT_MEAN] = {"Net": series(left * mean + 0.02 * rng.normal(size=steps))}
+    more[INPUT_STD] = {"Net": series(masked + 0.02 * rng.normal(size=steps))}
+    (verdict,) = said(mismatched_validation_inputs, bad(more), max_ratio=9.0, max_shift=9.0)
+    assert isinstance(verdict, Clear)
+
+
 def test_says_what_it_lacks() -> None:
     constant = inputs(120, 60)
     constant[INPUT_STD] = {"Net": series(np.zeros(200))}

@@ -18,6 +18,8 @@ from holter.record.signals import (
     TARGET_MEAN,
     TARGET_MIN,
     TARGET_STD,
+    TARGET_WEIGHT_AWAY,
+    TARGET_WEIGHT_SLOPE,
 )
 from watching.collectors.answers import only, record_calls
 from watching.collectors.trainings import values
@@ -86,6 +88,43 @@ def test_the_entropy_of_yes_and_no(tmp_path, weight):
         float(torch.maximum(mean, 1 - mean).mean())
     )
     assert TARGET_BATCH_ENTROPY not in run
+
+
+@pytest.mark.parametrize(
+    ("power", "shares", "away"),
+    [
+        (1, (0.1, 0.2, 0.5), 1),  # positives / negatives
+        (-1, (0.1, 0.2, 0.8), 0),  # negatives / positives: below 1 for what is frequent
+        (0, (0.1, 0.2, 0.8), 0),  # all ones
+        (1, (0.3,), 1),
+    ],
+)
+def test_weights_of_labels_beside_their_odds(tmp_path, power, shares, away):
+    name = "binary_cross_entropy_with_logits"
+    share = torch.tensor(shares)
+    target = (torch.arange(20).unsqueeze(1) < 20 * share).float()
+    run = record_calls(
+        tmp_path / "run",
+        torch.zeros(20, len(shares)),
+        lambda out: functional.binary_cross_entropy_with_logits(
+            out, target, pos_weight=(share / (1 - share)) ** power
+        ),
+    )
+    assert only(run, TARGET_WEIGHT_SLOPE, name) == pytest.approx(power, abs=1e-5)
+    assert only(run, TARGET_WEIGHT_AWAY, name) == away
+
+
+def test_one_weight_for_many_units(tmp_path):
+    target = torch.zeros(8, 5, 5)
+    target[:, 1:3, 1:4] = 1
+    odds = target.mean() / (1 - target.mean())
+    run = record_calls(
+        tmp_path / "run",
+        torch.zeros(8, 5, 5),
+        lambda out: functional.binary_cross_entropy_with_logits(out, target, pos_weight=odds),
+    )
+    name = "binary_cross_entropy_with_logits"
+    assert only(run, TARGET_WEIGHT_SLOPE, name) == pytest.approx(1, abs=1e-5)
 
 
 def test_weights_of_single_elements_leave_it_open(tmp_path):

@@ -245,7 +245,9 @@ def losses_of_all_kinds():
             following = torch.where(tokens == 0, -100, tokens.roll(-1, 1))
             weight = torch.linspace(1, 2, 7)
             loss = functional.cross_entropy(logits, following, weight, label_smoothing=0.1)
-            loss += functional.binary_cross_entropy_with_logits(flag, (tokens[:, :1] > 3).float())
+            loss += functional.binary_cross_entropy_with_logits(
+                flag, (tokens[:, :1] > 3).float(), pos_weight=weight[:1]
+            )
             loss += functional.mse_loss(number, target=torch.randn(3, 1), reduction="sum")
             labels = torch.rand(3, 7, 5).round()
             loss += functional.binary_cross_entropy(logits.sigmoid(), labels)

@@ -10,7 +10,12 @@ from holter.diagnosis.facts.baseline import last
 from holter.diagnosis.rule import rule
 from holter.diagnosis.wording import percent
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
-from holter.record.signals import TARGET_CLASSES, TARGET_LARGEST_CLASS_FRACTION, TARGET_WEIGHT_SLOPE
+from holter.record.signals import (
+    TARGET_CLASSES,
+    TARGET_LARGEST_CLASS_FRACTION,
+    TARGET_WEIGHT_AWAY,
+    TARGET_WEIGHT_SLOPE,
+)
 
 
 @rule(
@@ -23,12 +28,16 @@ def inverted_class_weights(
     *,
     slope: Annotated[float, "slope of log weight over log frequency that is reported"] = 0.5,
     share: Annotated[float, "share of the most frequent class, over an equal share"] = 1.5,
+    mild: Annotated[float, "the same where weights are the odds of their labels"] = 1.2,
+    tolerance: Annotated[float, "deviation of that slope from 1"] = 0.15,
+    away: Annotated[float, "share of the labels whose weight adds to their imbalance"] = 0.5,
 ) -> Iterator[Verdict]:
     """Class weights favour the frequent classes.
 
     ## What it does
     Compares the class weights of a loss function (`weight`, `pos_weight`) with the class
-    frequencies of the targets. It reports weights that grow with the frequency of their class.
+    frequencies of the targets. It reports weights that grow with the frequency of their class, and
+    a `pos_weight` of several labels that adds to the imbalance of most of them.
 
     ## Why it matters
     Class weights should strengthen rare classes. These do the opposite: they amplify the imbalance,
@@ -57,7 +66,16 @@ def inverted_class_weights(
         found = float(known[-1])
         largest = last(facts, TARGET_LARGEST_CLASS_FRACTION, function) or 0.0
         equal = 1 / (last(facts, TARGET_CLASSES, function) or 2)
-        if found <= slope or largest < share * equal:
+        turned = last(facts, TARGET_WEIGHT_AWAY, function)
+        if turned is not None and turned <= away:
+            which = f"{percent(turned)} of the labels" if turned else "no label"
+            yield inverted_class_weights.clear(
+                f"the weights of {function} add to the imbalance of {which}"
+            )
+            continue
+        # Little imbalance says little of a weight, unless it is just the inverse of what balances.
+        inverse = turned is not None and abs(found - 1) <= tolerance
+        if found <= slope or largest < (mild if inverse else share) * equal:
             yield inverted_class_weights.clear(
                 f"class weights of {function} scale as the frequency to the power {found:.2g}"
             )

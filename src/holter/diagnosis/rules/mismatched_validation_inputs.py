@@ -8,16 +8,27 @@ import numpy as np
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.facts.data_sets import measured as measured_of
 from holter.diagnosis.facts.data_sets import series
-from holter.diagnosis.facts.validation_inputs import FAR_RATIO, FAR_SCORE, FAR_SHIFT, inputs
+from holter.diagnosis.facts.validation import training_accuracy
+from holter.diagnosis.facts.validation_inputs import (
+    FAR_RATIO,
+    FAR_SCORE,
+    FAR_SHIFT,
+    NEAR_RATIO,
+    NEAR_SCORE,
+    NEAR_SHIFT,
+    Inputs,
+    inputs,
+)
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import of
-from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
+from holter.diagnosis.wording import of, percent
+from holter.record.findings import Clear, Confidence, Evidence, Finding, Level, Severity, Verdict
 from holter.record.signals import (
     DATASET_COLUMN_ORIGIN,
     DATASET_OWN_SCALE,
     INPUT_MEAN,
     INPUT_STD,
     LOSS,
+    VAL_ACCURACY,
     VAL_INPUT_MEAN,
     VAL_INPUT_STD,
     VAL_LOSS,
@@ -36,15 +47,19 @@ def mismatched_validation_inputs(
     max_shift: Annotated[float, "distance of the means in standard deviations"] = FAR_SHIFT,
     min_score: Annotated[float, "both in standard deviations between batches"] = FAR_SCORE,
     min_worse: Annotated[float, "validation loss over training loss that is likely"] = 2.0,
+    near_ratio: Annotated[float, "factor that counts beside a bad validation"] = NEAR_RATIO,
+    near_shift: Annotated[float, "the same, in the smaller standard deviation"] = NEAR_SHIFT,
+    near_score: Annotated[float, "the same, between batches"] = NEAR_SCORE,
+    min_gap: Annotated[float, "accuracy by which validation is bad"] = 0.2,
 ) -> Iterator[Verdict]:
     """Validation inputs are on a different scale than training inputs.
 
     ## What it does
     Compares mean and standard deviation of the model's inputs in the second half of training with
     those of the validation passes. It reports differences far larger than those between training
-    batches, unless the validation loss is low nevertheless; columns or channels in a different
-    order; and data sets that are each standardised by their own statistics, if validation is far
-    worse than training.
+    batches, unless the validation loss is low nevertheless, and columns or channels in a different
+    order. If validation is far worse than training, it also reports smaller differences, and data
+    sets that are each standardised by their own statistics.
 
     ## Why it matters
     A model only works on inputs like those it was trained on. If only one of two pipelines
@@ -85,37 +100,57 @@ def mismatched_validation_inputs(
         if not compared.differ(max_ratio, max_shift, min_score):
             carries_over = _carries_over(facts, min_worse) is not None
             worse = _worse(facts, min_worse)
-            yield _by_columns(facts, measured, worse=worse, carries_over=carries_over)
+            verdict = _by_columns(facts, measured, worse=worse, carries_over=carries_over)
+            apart = compared.are_apart(near_ratio, near_shift, near_score)
+            worse = worse or _less_accurate(facts, min_gap)
+            if isinstance(verdict, Clear) and any(apart) and worse:
+                sure = Confidence.LIKELY if all(apart) else Confidence.HINT
+                verdict = _scaled(facts, owner, compared, measured, worse=worse, confidence=sure)
+            yield verdict
             continue
-        validation, training = facts.run[VAL_INPUT_STD][owner], facts.run[INPUT_STD][owner]
         worse = _worse(facts, min_worse)
         if not worse and (carried := _carries_over(facts, min_worse)) is not None:
             yield mismatched_validation_inputs.harmless(f"{measured}, but {carried}")
             continue
-        yield mismatched_validation_inputs.finding(
-            f"{measured} ({compared.ratio:.2g} times the scale, means {compared.shift:.2g} standard"
-            " deviations apart)",
-            confidence=Confidence.LIKELY if worse else Confidence.HINT,
-            onset=validation.first,
-            evidence=(
-                Evidence(
-                    VAL_INPUT_STD,
-                    (validation.first, validation.last),
-                    f"{compared.validation_std:.3g}, {compared.std_score:.3g} standard deviations"
-                    " between batches from training",
-                    owner,
-                ),
-                Evidence(INPUT_STD, (training.first, training.last), f"{compared.std:.3g}", owner),
-                Evidence(
-                    VAL_INPUT_MEAN,
-                    (validation.first, validation.last),
-                    f"{compared.validation_mean:.3g}; {compared.mean:.3g} in training",
-                    owner,
-                ),
-                *worse,
+        sure = Confidence.LIKELY if worse else Confidence.HINT
+        yield _scaled(facts, owner, compared, measured, worse=worse, confidence=sure)
+
+
+def _scaled(
+    facts: Facts,
+    owner: str,
+    compared: Inputs,
+    measured: str,
+    *,
+    worse: tuple[Evidence, ...],
+    confidence: Confidence,
+) -> Finding:
+    """Report inputs on another scale."""
+    validation, training = facts.run[VAL_INPUT_STD][owner], facts.run[INPUT_STD][owner]
+    return mismatched_validation_inputs.finding(
+        f"{measured} ({compared.ratio:.2g} times the scale, means {compared.shift:.2g} standard"
+        " deviations apart)",
+        confidence=confidence,
+        onset=validation.first,
+        evidence=(
+            Evidence(
+                VAL_INPUT_STD,
+                (validation.first, validation.last),
+                f"{compared.validation_std:.3g}, {compared.std_score:.3g} standard deviations"
+                " between batches from training",
+                owner,
             ),
-            fix="prepare validation inputs with the same function and constants as training inputs",
-        )
+            Evidence(INPUT_STD, (training.first, training.last), f"{compared.std:.3g}", owner),
+            Evidence(
+                VAL_INPUT_MEAN,
+                (validation.first, validation.last),
+                f"{compared.validation_mean:.3g}; {compared.mean:.3g} in training",
+                owner,
+            ),
+            *worse,
+        ),
+        fix="prepare validation inputs with the same function and constants as training inputs",
+    )
 
 
 def _by_columns(
@@ -188,3 +223,22 @@ def _worse(facts: Facts, min_worse: float) -> tuple[Evidence, ...]:
         return ()
     says = f"{validation:.3g} at the end; {training:.3g} in training"
     return (Evidence(VAL_LOSS, curves.span, says, curves.owner),)
+
+
+def _less_accurate(facts: Facts, min_gap: float) -> tuple[Evidence, ...]:
+    """Return the accuracies as evidence if that of validation is much lower.
+
+    Lower than in training, or than that of the same weights on the held-out rows afterwards.
+    """
+    curves = facts.validation if LOSS in facts.run and VAL_LOSS in facts.run else ""
+    if isinstance(curves, str):
+        return ()
+    validation = float(np.median(curves.accuracy[-curves.third :]))
+    training = training_accuracy(facts, curves.function, int(curves.steps[len(curves) // 2]))
+    compared = facts.comparison
+    afterwards = compared.scores.network if compared is not None and compared.is_class else None
+    for level, where in ((training, "in training"), (afterwards, "when the script had ended")):
+        if level is not None and level - validation >= min_gap:
+            says = f"{percent(validation)} over the last passes; {percent(level)} {where}"
+            return (Evidence(VAL_ACCURACY, curves.span, says, curves.owner),)
+    return ()

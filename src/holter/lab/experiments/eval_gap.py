@@ -11,11 +11,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from holter.lab.changes.dropout import dropout_off, drops
 from holter.lab.changes.modes import in_mode
 from holter.lab.experiments import experiment
+from holter.lab.experiments._probing.dropping import dropping
 from holter.lab.experiments._probing.probe import loss_of, some_batches, warm_up
 from holter.lab.inapplicable import InapplicableError
 from holter.lab.setup import Batch, Setup
 from holter.lab.writing import Lab
 from holter.record.signals import (
+    EVAL_GAP_DROPPED,
     EVAL_GAP_LOSS,
     EVAL_GAP_MOMENTUM,
     EVAL_GAP_START,
@@ -27,7 +29,10 @@ _MOMENTUM = 0.1  # lower ones arrive at the same statistics, later
 
 
 @experiment(
-    emits=(EVAL_GAP_LOSS, EVAL_GAP_START, EVAL_GAP_VARIANCE, EVAL_GAP_VALUES, EVAL_GAP_MOMENTUM),
+    emits=(
+        *(EVAL_GAP_LOSS, EVAL_GAP_START, EVAL_GAP_DROPPED),
+        *(EVAL_GAP_VARIANCE, EVAL_GAP_VALUES, EVAL_GAP_MOMENTUM),
+    ),
     preflight=True,
 )
 def eval_gap(
@@ -62,17 +67,20 @@ def eval_gap(
     untrained = model.losses(chosen, dropout=False) if start is None else [start]
     warm_up(setup, chosen, steps)
     model.settle(chosen, passes)
-    losses = {  # in this order: what is in train mode updates its statistics
-        "eval": model.losses(chosen, evaluated=model.all),
-        "batch norm in eval mode": model.losses(
-            chosen, dropout=False, evaluated=[*model.norms.values()]
-        ),
-        "train": model.losses(chosen),
-        "train without dropout": model.losses(chosen, dropout=False),
-    }
+    with dropping(setup) as dropped:
+        losses = {  # in this order: what is in train mode updates its statistics
+            "eval": model.losses(chosen, evaluated=model.all),
+            "batch norm in eval mode": model.losses(
+                chosen, dropout=False, evaluated=[*model.norms.values()]
+            ),
+            "train": model.losses(chosen),
+            "train without dropout": model.losses(chosen, dropout=False),
+        }
     lab.write(EVAL_GAP_START, untrained)
     for trial, each in losses.items():
         lab.write(EVAL_GAP_LOSS, each, trial=trial)
+    module, share = dropped.largest
+    lab.write(EVAL_GAP_DROPPED, [share], trial=module)
     _write_norm(model, chosen, lab)
 
 

@@ -195,6 +195,14 @@ EVAL_GAP_MOMENTUM = Signal(
     "",
     "The momentum of that batch norm.",
 )
+EVAL_GAP_DROPPED = Signal(
+    "eval_gap.dropped",
+    Per.TRIAL,
+    Phase.FORWARD,
+    "share",
+    "Largest share of its values that dropout drops in train mode; the trial is the module that"
+    " drops it. 0 if nothing is dropped but inputs that the model reconstructs.",
+)
 EVAL_DROPOUT = Signal(
     "eval_dropout.share",
     Per.TRIAL,

@@ -117,7 +117,18 @@ TARGET_WEIGHT_SLOPE = Signal(
     "",
     "Slope of the logarithm of the class weights (`weight`, `pos_weight`) over the logarithm of how"
     " often each class was a target so far: -1 where weights are the inverse frequencies, 1 where"
-    " they are the frequencies.",
+    " they are the frequencies. For a `pos_weight` of several labels, one slope for the two classes"
+    " of all of them.",
+)
+
+TARGET_WEIGHT_AWAY = Signal(
+    "target.weight_away",
+    Per.LOSS_FUNCTION,
+    Phase.DATA,
+    "share",
+    "Share of the labels of a binary loss whose `pos_weight` adds to their imbalance: below 1 for a"
+    " label that is rarely positive, above 1 for one that mostly is. Of the labels positive in"
+    " less than 40 % or more than 60 % of the targets so far.",
 )
 
 TARGET_COUNT = Signal(

@@ -14,6 +14,7 @@ from holter.record.signals import (
     TARGET_LARGEST_CLASS_FRACTION,
     TARGET_MEAN,
     TARGET_STD,
+    TARGET_WEIGHT_AWAY,
     TARGET_WEIGHT_SLOPE,
     Signal,
 )
@@ -21,6 +22,7 @@ from holter.watching.collectors.loss_calls import Family, Given, wide
 
 _MOST_CLASSES = 1 << 18
 _MOST_UNITS = 1 << 16  # that have a mean of their own each
+_UNBALANCED = math.log(0.6 / 0.4)  # log odds of a label beyond which a weight has a direction
 
 Scalars = dict[Signal, Tensor]
 
@@ -113,11 +115,9 @@ class Moments:
         values = {TARGET_LARGEST_CLASS_FRACTION: torch.maximum(mean, 1 - mean).mean()}
         if self.has_entropy:
             values[TARGET_ENTROPY] = self._entropy()
-        if self.weight is not None and mean.numel() == 1:
-            counts = torch.cat([1 - mean, mean]) * self.samples
-            values[TARGET_WEIGHT_SLOPE] = _slope(
-                counts, torch.cat([torch.ones_like(self.weight), self.weight])
-            )
+        if self.weight is not None and self.weight.numel() in (1, mean.numel()):
+            share = mean.mean().reshape(1) if self.weight.numel() == 1 else mean
+            values |= _of_pos_weight(share, self.weight)
         return values
 
     def of_batch(self) -> Scalars:
@@ -209,6 +209,19 @@ def _least_loss(shares: Tensor) -> Tensor:
     """The least -sum(share * log q) of all distributions q: the entropy, if shares add to 1."""
     total = shares.sum(0)
     return torch.xlogy(total, total) - torch.xlogy(shares, shares).sum(0)
+
+
+def _of_pos_weight(share: Tensor, weight: Tensor) -> Scalars:
+    """The slope of log weight over log odds through 0, and how many labels it has that sign for."""
+    seen = (share > 0) & (share < 1) & (weight > 0)
+    odds = torch.where(seen, share.logit(), 0)
+    sizes = torch.where(seen, weight, 1).log()
+    tilted = odds.abs() > _UNBALANCED
+    away = (tilted & (odds * sizes > 0)).sum() / tilted.sum()
+    return {
+        TARGET_WEIGHT_SLOPE: (odds * sizes).sum() / odds.square().sum(),
+        TARGET_WEIGHT_AWAY: away,
+    }
 
 
 def _slope(counts: Tensor, weight: Tensor) -> Tensor:

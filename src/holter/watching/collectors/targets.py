@@ -20,6 +20,7 @@ from holter.record.signals import (
     TARGET_MEAN,
     TARGET_MIN,
     TARGET_STD,
+    TARGET_WEIGHT_AWAY,
     TARGET_WEIGHT_SLOPE,
     Signal,
 )
@@ -55,6 +56,7 @@ class Targets:
         TARGET_BATCH_ENTROPY,
         TARGET_CLASSES,
         TARGET_WEIGHT_SLOPE,
+        TARGET_WEIGHT_AWAY,
         TARGET_COUNT,
         TARGET_LARGEST_CLASS_FRACTION,
         TARGET_IGNORED_FRACTION,
