@@ -223,7 +223,7 @@ class Interludes:
         return self.fetched + 2 * self.clipped + self.scheduled
 
     def forget(self) -> None:
-        """Count anew."""
+        """Start counting again from zero."""
         self.fetched = self.clipped = self.scheduled = 0
 
     def begin(self, rows: LightRows, step: int) -> bool:

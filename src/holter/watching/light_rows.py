@@ -1,4 +1,4 @@
-"""LightRows: rows of light steps that differ only in what comes anew in each, such as the loss."""
+"""LightRows: rows of light steps that differ only in what is new in each, such as the loss."""
 
 import time
 from collections.abc import Mapping
