@@ -1,7 +1,7 @@
 """Initial weights are far too large for their fan-in."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -19,6 +19,7 @@ from holter.record.signals import (
     BASELINE_SCORE,
     LOSS,
     PARAMETER_FAN_IN,
+    TARGET_ENTROPY,
     UPDATE_RATIO,
     WEIGHT_NORM,
 )
@@ -26,6 +27,7 @@ from holter.record.signals import (
 _LEAST_FAN_IN = 4  # below, the few weights of a row have any size
 _LOG_CHANCE = -4.0  # of the comparison with a simple model, as `beaten-by-baseline` asks for
 _GAIN, _SHARE, _ROWS = 0.1, 0.5, 100
+_TIMES, _NATS = 3.0, 3.0  # guessing that a first loss exceeds as `large-initial-loss` reports it
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,8 @@ def oversized_weights(
     ## What it does
     Compares the initial RMS of each linear, convolutional, recurrent and attention weight with
     1 / sqrt(fan-in), which preserves the size of the input. It reports a median far above if the
-    loss went badly, a simple model is far better, or the loss or the attention starts far off and
-    little is learned. Embeddings, frozen and normalised weights do not count.
+    loss went badly, a simple model is far better, or the loss or the attention starts far off.
+    Embeddings, frozen and normalised weights do not count.
 
     ## Why it matters
     Each layer multiplies its input. A normalisation hides the size of activations, but the softmax
@@ -165,18 +167,43 @@ def _damage(
     large_logits: float,
     little: float,
 ) -> Damage | Verdict:
-    """Return what the weights cost: by the outcome, else by a simple model and by the start."""
+    """Return what the weights cost: by the outcome, else by a simple model and by the start.
+
+    A loss that starts far off and does not end below the best constant prediction makes it likely.
+    """
     verdict = damage_of(oversized_weights, facts, str(sizes), max_loss=max_loss)
     if isinstance(verdict, Damage) and verdict.confidence > Confidence.HINT:
         return verdict
-    beaten, outcome = _beaten(facts), facts.outcome
-    if beaten is not None:
+    if (beaten := _beaten(facts)) is not None:
         return beaten
+    start, outcome = _bad_start(facts, first_loss, large_logits), facts.outcome
+    end = _end(facts)
     if isinstance(verdict, Damage):
-        return verdict
+        if start is None or end is None or end <= max_loss:
+            return verdict
+        return replace(verdict, confidence=Confidence.LIKELY)
     if outcome is not None and outcome.state is OutcomeState.OVERFITS:
         return Damage(outcome.says, Confidence.HINT, (outcome.evidence,))
-    return _bad_start(facts, first_loss, large_logits, little) or verdict
+    if start is None or end is None or (end <= little and not _starts_large(facts)):
+        return verdict
+    return start
+
+
+def _end(facts: Facts) -> float | None:
+    """Return the last fifth of the loss over the best constant prediction, or None."""
+    curve, baseline = facts.signed_curve, facts.baseline
+    if isinstance(curve, str) or isinstance(baseline, str) or not len(curve):
+        return None
+    return midmean(curve.part(0.8)) / (baseline.level * baseline.scale)
+
+
+def _starts_large(facts: Facts) -> bool:
+    """Whether the first loss is a symptom by itself."""
+    curve, baseline = facts.signed_curve, facts.baseline
+    if isinstance(curve, str) or isinstance(baseline, str) or baseline.signal is not TARGET_ENTROPY:
+        return False
+    first = float(curve.values[0]) / baseline.scale
+    return first > _TIMES * baseline.level and first > baseline.level + _NATS
 
 
 def _beaten(facts: Facts) -> Damage | None:
@@ -198,24 +225,17 @@ def _beaten(facts: Facts) -> Damage | None:
     return Damage(says, Confidence.LIKELY, (evidence,))
 
 
-def _bad_start(
-    facts: Facts, first_loss: float, large_logits: float, little: float
-) -> Damage | None:
-    """Return a hint if the loss or attention starts far off, and little is learned."""
+def _bad_start(facts: Facts, first_loss: float, large_logits: float) -> Damage | None:
+    """Return a hint if the loss starts far off, or attention saturated."""
     curve, baseline = facts.signed_curve, facts.baseline
-    if isinstance(curve, str) or isinstance(baseline, str) or not len(curve):
-        return None
-    constant = baseline.level * baseline.scale
-    last = midmean(curve.part(0.8))
-    if last <= little * constant:
-        return None
-    first = float(curve.values[0])
-    if first > first_loss * constant:
-        says = (
-            f"the first loss is {first:.3g}, {first / constant:.2g} times the best constant"
-            f" prediction ({constant:.3g}), and the last {last:.3g}"
-        )
-        return Damage(says, Confidence.HINT, (Evidence(LOSS, curve.span, says, curve.owner),))
+    if not isinstance(curve, str) and not isinstance(baseline, str) and len(curve):
+        constant, first = baseline.level * baseline.scale, float(curve.values[0])
+        if first > first_loss * constant:
+            says = (
+                f"the first loss is {first:.3g}, {first / constant:.2g} times the best constant"
+                f" prediction ({constant:.3g}), and the last {float(curve.values[-1]):.3g}"
+            )
+            return Damage(says, Confidence.HINT, (Evidence(LOSS, curve.span, says, curve.owner),))
     calls = facts.run[ATTENTION_LOGIT_ABSMAX] if ATTENTION_LOGIT_ABSMAX in facts.run else {}
     for owner, logits in calls.items():
         if len(logits) and logits.values[0] > large_logits:
