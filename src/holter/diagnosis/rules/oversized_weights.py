@@ -115,7 +115,8 @@ def oversized_weights(
     if sizes.median <= size:
         yield oversized_weights.clear(str(sizes))
         return
-    damage = _damage(facts, sizes, max_loss, first_loss, large_logits, little)
+    start = _bad_start(facts, first_loss, large_logits)
+    damage = _damage(facts, sizes, start, max_loss, little)
     if not isinstance(damage, Damage):
         yield damage
         return
@@ -160,12 +161,7 @@ def _first_update(facts: Facts, name: str) -> float:
 
 
 def _damage(
-    facts: Facts,
-    sizes: _Sizes,
-    max_loss: float,
-    first_loss: float,
-    large_logits: float,
-    little: float,
+    facts: Facts, sizes: _Sizes, start: Damage | None, max_loss: float, little: float
 ) -> Damage | Verdict:
     """Return what the weights cost: by the outcome, else by a simple model and by the start.
 
@@ -176,8 +172,7 @@ def _damage(
         return verdict
     if (beaten := _beaten(facts)) is not None:
         return beaten
-    start, outcome = _bad_start(facts, first_loss, large_logits), facts.outcome
-    end = _end(facts)
+    outcome, end = facts.outcome, _end(facts)
     if isinstance(verdict, Damage):
         if start is None or end is None or end <= max_loss:
             return verdict
@@ -236,8 +231,9 @@ def _bad_start(facts: Facts, first_loss: float, large_logits: float) -> Damage |
                 f" prediction ({constant:.3g}), and the last {float(curve.values[-1]):.3g}"
             )
             return Damage(says, Confidence.HINT, (Evidence(LOSS, curve.span, says, curve.owner),))
-    calls = facts.run[ATTENTION_LOGIT_ABSMAX] if ATTENTION_LOGIT_ABSMAX in facts.run else {}
-    for owner, logits in calls.items():
+    if ATTENTION_LOGIT_ABSMAX not in facts.run:
+        return None
+    for owner, logits in facts.run[ATTENTION_LOGIT_ABSMAX].items():
         if len(logits) and logits.values[0] > large_logits:
             says = f"attention logits are up to {logits.values[0]:.3g} at step {logits.steps[0]}"
             span = int(logits.steps[0]), int(logits.steps[-1])
