@@ -66,6 +66,8 @@ LEVELS = {
     "data.batch_size": 64.0,
     "output.units": 10.0,
     "normalisation.samples": 4096.0,
+    "weight.row_coherence": 0.02,
+    "parameter.fan_in": 512.0,
 }
 
 

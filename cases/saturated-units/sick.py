@@ -1,4 +1,4 @@
-"""Weights drawn with a deviation of 12: every sigmoid sits at 0 or 1 from the first step on."""
+"""Biases begin at 7: every sigmoid sits at 1 from the first step on."""
 
 import torch
 from torch import nn
@@ -11,8 +11,8 @@ model = nn.Sequential(
     nn.Linear(8, 64), nn.Sigmoid(), nn.Linear(64, 64), nn.Sigmoid(), nn.Linear(64, 3)
 )
 for layer in (model[0], model[2]):
-    nn.init.normal_(layer.weight, std=12.0)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    nn.init.constant_(layer.bias, 7.0)
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
 
 for _ in range(20):
     for batch in torch.randperm(1024).split(64):

@@ -112,6 +112,7 @@ SPECIMENS = (
         ),
         why="weights of the body are drawn far too large, which saturates every tanh",
         cause="saturated-units",
+        accepts=("oversized-weights",),
         level=Level.ARCHITECTURE,
         by=60,
         source="A17",

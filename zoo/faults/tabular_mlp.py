@@ -413,6 +413,7 @@ SPECIMENS = (
         ),
         why="weights drawn too large keep every tanh at -1 or 1, where it passes no gradient",
         cause="saturated-units",
+        accepts=("oversized-weights",),
         level=Level.ARCHITECTURE,
         by=100,
         source="A17",

@@ -149,6 +149,7 @@ _TRAINED = {
     "watch": "the cost was not measured",
     "weight": "weights were not read",
     "weight.hash": "one process trained",
+    "weight.row_coherence": "no weight matrix with four rows was read before an update",
     "weight.twin_fraction": "no weight matrix with several rows was read",
     "weight_decay": "no optimizer has a weight decay",
 }

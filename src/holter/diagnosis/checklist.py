@@ -110,7 +110,7 @@ CHECKS = (
         (
             *("identical-rows", "fading-activations", "growing-activations"),
             *("vanishing-gradients", "exploding-gradients", "saturated-units", "dead-units"),
-            "growing-attention-logits",
+            *("growing-attention-logits", "oversized-weights"),
         ),
     ),
     Check("samples", "Is each output independent of the other samples?", ("mixed-samples",)),

@@ -6,8 +6,11 @@ from holter.record import Run
 from holter.record.findings import Clear, Confidence, Finding, Normal, NotExamined, Verdict
 from holter.record.signals import (
     GRAD_NORM,
+    PARAMETER_FAN_IN,
     PARAMETER_OPTIMIZER,
     PARAMETER_TRAINABLE,
+    WEIGHT_NORM,
+    WEIGHT_ROW_COHERENCE,
     WEIGHT_TWIN_FRACTION,
 )
 from layered import STEPS, by_layer, falling, flat, layered, layers
@@ -86,3 +89,62 @@ def test_rows_of_several_layers_that_start_identical(
     if isinstance(verdict, Finding):
         assert verdict.confidence is Confidence.LIKELY
         assert "0.weight, 1.weight start identical" in verdict.summary
+
+
+def fading(end: float, start: float = 1.0) -> np.ndarray:
+    return np.linspace(start, end, STEPS)
+
+
+def coherent(rows: list, *, size: float = 1.6, loss: np.ndarray | None = None) -> Run:
+    """Layers of 32 inputs whose initial RMS x sqrt(fan-in) is `size`; no rows are equal."""
+    readings = {
+        WEIGHT_TWIN_FRACTION: by_layer([0.0] * len(rows)),
+        WEIGHT_ROW_COHERENCE: by_layer(rows),
+        GRAD_NORM: by_layer([1.0] * len(rows)),
+        WEIGHT_NORM: by_layer([size * 32**0.5] * len(rows)),
+        PARAMETER_FAN_IN: by_layer([32.0] * len(rows)),
+    }
+    return layered(falling() if loss is None else loss, readings, layers(len(rows)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "rows", "confidence"),
+    [
+        (falling(), [fading(0.9), fading(0.7), 0.1], Confidence.LIKELY),
+        (flat(), [fading(0.9), 0.1, 0.1], Confidence.LIKELY),
+        (falling(), [fading(0.9), 0.1, 0.1], Confidence.HINT),
+        (flat(), [fading(0.2), fading(0.3), 0.1], Confidence.LIKELY),  # parted, but too late
+    ],
+)
+def test_rows_that_noise_parts_slightly(
+    loss: np.ndarray, rows: list, confidence: Confidence
+) -> None:
+    (finding,) = found(identical_rows, coherent(rows, loss=loss))
+    assert finding.confidence is confidence
+    assert "0.weight" in finding.summary
+    assert finding.evidence[0].signal is WEIGHT_ROW_COHERENCE
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "kind"),
+    [
+        ([0.03, 0.03, 0.3], 1.6, Clear),
+        ([0.03, 0.03, 1.0], 1.6, Clear),  # the last layer
+        ([0.97, 0.97, 0.3], 1.6, Clear),
+        ([fading(0.9, start=0.5), fading(0.9, start=0.5), 0.3], 1.6, Clear),  # trained so
+        ([0.995, 0.995, 0.3], 8.0, Clear),  # they share a large part, and differ as random rows do
+        ([fading(0.2), fading(0.3), 0.1], 1.6, Normal),  # parted, and it learned
+    ],
+)
+def test_silent_about_rows_that_differ(rows: list, size: float, kind: type[Verdict]) -> None:
+    (verdict,) = said(identical_rows, coherent(rows, size=size))
+    assert isinstance(verdict, kind)
+
+
+def test_tables_of_one_constant_are_no_layers() -> None:
+    readings = {
+        WEIGHT_TWIN_FRACTION: by_layer([0.0] * 3),
+        WEIGHT_ROW_COHERENCE: by_layer([1.0, 1.0, 0.1]),
+        GRAD_NORM: by_layer([1.0] * 3),
+    }
+    assert not found(identical_rows, layered(flat(), readings, layers(3)))

@@ -12,6 +12,7 @@ from holter.record.signals import (
     UPDATE_UNCHANGED_FRACTION,
     WEIGHT_ABSMAX,
     WEIGHT_NORM,
+    WEIGHT_ROW_COHERENCE,
     WEIGHT_TOTAL_NORM,
     WEIGHT_TWIN_FRACTION,
 )
@@ -107,14 +108,14 @@ def test_a_step_that_raises_leaves_no_stale_copy(tmp_path):
     assert values(run, UPDATE_RATIO, "weight") == [pytest.approx(0.5)]
 
 
-def twins(path, model, steps=6):
+def twins(path, model, steps=6, signal=WEIGHT_TWIN_FRACTION):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with watching(path, model, optimizer):
         for _ in range(steps):
             for each in model.parameters():
                 each.grad = torch.zeros_like(each)
             optimizer.step()
-    table = Run.load(path)[WEIGHT_TWIN_FRACTION]
+    table = Run.load(path)[signal]
     return {name: series for name, series in table.items() if len(series)}
 
 
@@ -157,3 +158,72 @@ def test_many_rows_are_read_in_part(tmp_path):
     model = nn.Linear(4, 5000)
     nn.init.ones_(model.weight)
     assert twins(tmp_path / "run", model)["weight"].values.tolist() == [1, 1]
+
+
+def coherence(rows):
+    flat = rows.detach().flatten(1).double()
+    return float(flat.mean(0).square().sum() / flat.square().sum(1).mean())
+
+
+def test_the_coherence_of_rows(tmp_path):
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(6, 5),
+        nn.Linear(5, 40),
+        nn.Conv2d(2, 9, 3),
+        nn.Linear(6, 5, dtype=torch.float64),
+        nn.Embedding(9, 4),
+        nn.Linear(9, 3),
+    )
+    with torch.no_grad():
+        model[0].weight.fill_(0.1).add_(torch.randn(5, 6), alpha=1e-4)
+        model[3].weight.zero_()
+    expected = {f"{n}.weight": coherence(model[n].weight) for n in range(3)}
+    table = twins(tmp_path / "run", model, signal=WEIGHT_ROW_COHERENCE)
+    assert set(table) == {*expected, "3.weight"}  # no embedding, nothing of three rows
+    for name, value in expected.items():
+        assert table[name].steps.tolist() == [0, 4]
+        assert table[name].values.tolist() == pytest.approx([value] * 2, rel=1e-5)
+    assert table["0.weight"].values[0] > 0.999
+    assert table["1.weight"].values[0] < 0.1
+    assert math.isnan(table["3.weight"].values[0])
+
+
+def test_the_coherence_is_that_of_the_initial_weights(tmp_path):
+    torch.manual_seed(0)
+    model = nn.Linear(6, 5)
+    nn.init.constant_(model.weight, 0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=10.0)
+    with watching(tmp_path / "run", model, optimizer):
+        model(torch.randn(8, 6)).pow(3).sum().backward()
+        model.weight.grad += torch.randn(5, 6)
+        optimizer.step()
+    assert values(Run.load(tmp_path / "run"), WEIGHT_ROW_COHERENCE, "weight") == [pytest.approx(1)]
+    assert coherence(model.weight) < 0.9
+
+
+def test_the_coherence_of_large_weights_is_estimated(tmp_path):
+    torch.manual_seed(0)
+    model = nn.Linear(2000, 1500)
+    torch.nn.init.normal_(model.weight, mean=0.05, std=0.05)
+    table = twins(tmp_path / "run", model, signal=WEIGHT_ROW_COHERENCE)
+    assert table["weight"].values.tolist() == pytest.approx([coherence(model.weight)] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize("layer", [nn.GRU, nn.LSTM, nn.GRUCell])
+def test_the_coherence_of_the_units_of_a_gate(tmp_path, layer):
+    model = layer(3, 5)
+    for name, weight in model.named_parameters():
+        if "weight" in name:
+            for number, gate in enumerate(weight.detach().split(5)):
+                gate.fill_(0.1 * (-1) ** number)
+    table = twins(tmp_path / "run", model, signal=WEIGHT_ROW_COHERENCE)
+    assert [series.values.tolist() for series in table.values()] == [pytest.approx([1, 1])] * 2
+
+
+def test_the_projections_of_an_attention_are_compared_apart(tmp_path):
+    model = nn.MultiheadAttention(8, 2)
+    for number, part in enumerate(model.in_proj_weight.detach().split(8)):
+        part.fill_(0.1 * (-1) ** number)
+    run = twins(tmp_path / "run", model, signal=WEIGHT_ROW_COHERENCE)
+    assert run["in_proj_weight"].values.tolist() == pytest.approx([1, 1])

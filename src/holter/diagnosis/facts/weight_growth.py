@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holter.diagnosis.facts.layers import Layer, Sample, median
-from holter.record.signals import GRAD_NORM, LR, UPDATE_RATIO, WEIGHT_DECAY, WEIGHT_NORM
+from holter.record.signals import (
+    GRAD_NORM,
+    LR,
+    PARAMETER_FAN_IN,
+    UPDATE_RATIO,
+    WEIGHT_DECAY,
+    WEIGHT_NORM,
+)
 
 if TYPE_CHECKING:
     from holter.diagnosis.facts import Facts
@@ -57,7 +64,8 @@ class Growth:
 def initial_size(facts: "Facts", layer: Layer) -> float | None:
     """Return the initial RMS of a weight over that which preserves the size of its input.
 
-    None if its norm was not read. The first reading follows the first update.
+    None if its norm was not read. The first reading follows the first update. The fan-in is that of
+    its layer, or of a matrix whose rows are units where that is unknown.
     """
     norms = facts.run[WEIGHT_NORM].get(layer.name) if WEIGHT_NORM in facts.run else None
     if norms is None or not len(norms):
@@ -65,7 +73,16 @@ def initial_size(facts: "Facts", layer: Layer) -> float | None:
     ratios = facts.run[UPDATE_RATIO].get(layer.name) if UPDATE_RATIO in facts.run else None
     first = float(ratios.values[0]) if ratios is not None and len(ratios) else 0.0
     grown = sqrt(1 + first**2) if isfinite(first) else 1.0
-    return float(norms.values[0]) / grown / layer.root * sqrt(prod(layer.shape[1:]))
+    fan = fan_ins(facts).get(layer.name) or prod(layer.shape[1:])
+    return float(norms.values[0]) / grown / layer.root * sqrt(fan)
+
+
+def fan_ins(facts: "Facts") -> dict[str, float]:
+    """Return the inputs that an output sums over, for weights of the layers of torch."""
+    if PARAMETER_FAN_IN not in facts.run:
+        return {}
+    known = facts.run[PARAMETER_FAN_IN]
+    return {name: float(fans.values[-1]) for name, fans in known.items() if len(fans)}
 
 
 def growth(facts: "Facts") -> Growth | None:

@@ -98,3 +98,24 @@ WEIGHT_TWIN_FRACTION = Signal(
     " first row bit for bit after the update; absent for vectors, single rows and columns,"
     " embeddings and norms; read every fourth time that weights are.",
 )
+
+WEIGHT_ROW_COHERENCE = Signal(
+    "weight.row_coherence",
+    Per.PARAMETER,
+    Phase.UPDATE,
+    "ratio",
+    "Squared norm of a weight's mean row over the mean squared norm of its rows, before the update:"
+    " 1 if all rows are equal, about 1 over their number if they are random; of 512 rows and 256"
+    " columns at most, and of one gate or projection where several are stacked; absent for fewer"
+    " than four rows, embeddings and norms; read every fourth time that weights are.",
+)
+
+PARAMETER_FAN_IN = Signal(
+    "parameter.fan_in",
+    Per.PARAMETER,
+    Phase.DATA,
+    "inputs",
+    "Inputs that an output of the layer sums over; only of weights that linear, convolutional,"
+    " recurrent and attention layers of torch apply as they are.",
+    rare=True,
+)
