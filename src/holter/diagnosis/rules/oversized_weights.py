@@ -81,7 +81,7 @@ def oversized_weights(
     ## What it does
     Compares the initial RMS of each linear, convolutional, recurrent and attention weight with
     1 / sqrt(fan-in), which preserves the size of the input. It reports a median far above if the
-    loss failed, a simple model is far better, or the loss or the attention starts far off.
+    training failed, a simple model is far better, or the loss or the attention starts far off.
     Embeddings, frozen and normalised weights do not count.
 
     ## Why it matters
