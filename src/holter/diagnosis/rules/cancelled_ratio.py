@@ -5,7 +5,7 @@ from typing import Annotated
 
 from holter.diagnosis.facts import Facts
 from holter.diagnosis.rule import rule
-from holter.diagnosis.wording import percent
+from holter.diagnosis.wording import portion
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import LOSS, LOSS_RATIO_CANCELLED
 
@@ -50,7 +50,7 @@ def cancelled_ratio(
         return
     share = float(read.values.mean())
     measured = (
-        f"a ratio in the loss is 1, with a gradient on both sides, on {percent(share)} of"
+        f"a ratio in the loss is 1, with a gradient on both sides, on {portion(share)} of"
         f" {len(read)} sampled steps"
     )
     if share < min_share:
@@ -60,7 +60,11 @@ def cancelled_ratio(
         f"{measured}: the gradients of both sides cancel out",
         confidence=Confidence.LIKELY,
         onset=read.first,
-        evidence=(Evidence(LOSS_RATIO_CANCELLED, (read.first, read.last), f"on {percent(share)}"),),
+        evidence=(
+            Evidence(
+                LOSS_RATIO_CANCELLED, (read.first, read.last), f"on {portion(share)} of the steps"
+            ),
+        ),
         fix="detach the old side: `ratio = (new_logp - old_logp.detach()).exp()`, with `old_logp`"
         " from the rollout",
     )

@@ -79,7 +79,9 @@ def contradicted_validation(
     signal = VAL_ACCURACY if compared.is_class else VAL_R2
     script = _last(facts, signal, curves)
     if script is None:
-        yield contradicted_validation.not_examined(f"no {signal.name} was read in validation")
+        yield contradicted_validation.not_examined(
+            f"no {'accuracy' if compared.is_class else 'R²'} of the last validation was read"
+        )
         return
     scores = compared.scores
     what = "accuracy" if compared.is_class else "R²"

@@ -53,7 +53,10 @@ def dominating_feature(
     - Print `x.std(0)` of the concatenated tensor.
     - Divide the column by its standard deviation and compare the first 200 losses.
     """
-    ratios = facts.run[INPUT_JOINED_RATIO]
+    ratios = {name: read for name, read in facts.run[INPUT_JOINED_RATIO].items() if len(read)}
+    if not ratios:
+        yield dominating_feature.not_examined("no linear layer joins data with features")
+        return
     worst = max(ratios, key=lambda layer: float(np.median(ratios[layer].values)))
     ratio = float(np.median(ratios[worst].values))
     std = float(np.median(facts.run[INPUT_JOINED_STD][worst].values))
