@@ -6,6 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from holter.diagnosis.facts import Facts
+from holter.diagnosis.facts.baseline import readings
 from holter.diagnosis.rule import rule
 from holter.record.findings import Confidence, Evidence, Level, Severity, Verdict
 from holter.record.signals import INPUT_JOINED_RATIO, INPUT_JOINED_STD, LOSS
@@ -53,13 +54,17 @@ def dominating_feature(
     - Print `x.std(0)` of the concatenated tensor.
     - Divide the column by its standard deviation and compare the first 200 losses.
     """
-    ratios = {name: read for name, read in facts.run[INPUT_JOINED_RATIO].items() if len(read)}
+    ratios = {
+        name: read
+        for name, read in facts.run[INPUT_JOINED_RATIO].items()
+        if len(read) and np.isfinite(read.values).all()
+    }
     if not ratios:
         yield dominating_feature.not_examined("no linear layer joins data with features")
         return
     worst = max(ratios, key=lambda layer: float(np.median(ratios[layer].values)))
     ratio = float(np.median(ratios[worst].values))
-    std = float(np.median(facts.run[INPUT_JOINED_STD][worst].values))
+    std = float(np.median(readings(facts, INPUT_JOINED_STD, worst)))
     measured = (
         f"a column of the input of {worst} has a standard deviation of {std:.3g}, {ratio:.3g} times"
         " the median column"
