@@ -234,11 +234,3 @@ def test_a_measured_cause_explains_a_finding_from_the_source_and_not_its_effects
     assert {"misread-axes"} <= reached_by(mixed)
     assert "unrelated-labels" not in reached_by(mixed)
     assert diagnose(Checkup((labels, source))).leading is source
-
-
-def test_a_certain_measurement_stands_before_what_the_source_suggests() -> None:
-    source = finding("inverted-masks", confidence=Confidence.LIKELY)
-    measured = finding("leaking-future")
-    diagnosis = diagnose(Checkup((source, measured)))
-    assert diagnosis.leading is measured
-    assert diagnosis.others == (source,)

@@ -416,8 +416,11 @@ CAUSES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("indistinct-classes", "unseen-classes"), ("bad-validation",)),
     (("validation-mismatch",), ("overfitting", "erratic-validation", "loss-accuracy-parting")),
     (("validation-mismatch",), ("underfitting",)),
-    (("constant-validation",), ("validation-mismatch",)),
-    (("contradicted-validation",), ("bad-validation",)),
+    (("constant-validation",), ("validation-mismatch", "contradicted-validation")),
+    (
+        ("contradicted-validation",),
+        ("validation-mismatch", "overfitting", "erratic-validation", "unimproved-metrics"),
+    ),
     (
         ("overlapping-splits", "related-splits", "targets-equal-inputs", "drifting-inputs"),
         ("validation-better-than-training",),

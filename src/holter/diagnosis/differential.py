@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holter.diagnosis.causes import FROM_SOURCE, explained_by, reach
+from holter.diagnosis.causes import explained_by, reach
 from holter.diagnosis.effects import effects_of, moved
 from holter.diagnosis.engine import Checkup, all_rules
 from holter.record.findings import Clear, Confidence, Finding, NotExamined, Severity
@@ -98,12 +98,11 @@ def _effects(cause: Finding, checkup: Checkup) -> list[Finding]:
 
     A hint does not explain a value that is not finite while its capture waits to be replayed: the
     replay names the operation in seconds. Nor does what may itself follow from that failure, or
-    what had held for long before it and never made the loss rise. A certain cause stands, whatever
-    a hint suspects or the source suggests behind it.
+    what had held for long before it and never made the loss rise.
     """
     rules = all_rules()
     effects = effects_of(cause, checkup.findings, rules)
-    if not _is_sure(cause) or cause.rule in FROM_SOURCE:
+    if not _is_sure(cause):  # a certain cause stands, whatever else may be behind it
         effects = [each for each in effects if not _is_certain_cause(each)]
     if _may_follow(cause, checkup):
         return [each for each in effects if each.rule in rules and not rules[each.rule].symptom]

@@ -219,7 +219,7 @@ def test_wrong_labels_of_training_samples_are_named(tmp_path):
     assert len({one.index for one in suspected} & set(range(12))) >= 8
     assert len(suspected) < 20
     assert all(one.suggested == y[one.index] for one in suspected if one.index < 12)
-    (table,) = (table for table in results(found) if "labels" in table.title)
+    (table,) = (table for table in results(found) if "label errors" in table.title)
     assert "of 200 training samples" in table.title
     assert torch.equal(made.model.weight, weights)
 

@@ -159,7 +159,7 @@ def test_a_training_that_left_its_course_names_what_it_ends_in(tmp_path: Path) -
             optimizer.zero_grad()
             setup.loss(batch).backward()
             optimizer.step()
-    rise, end = [load_capture(each) for each in captures_in(path)]
+    rise, *_, end = [load_capture(each) for each in captures_in(path)]
     assert (rise.alarm.kind, end.alarm.kind) == ("spike", "nonfinite")
     again, run = steps_that_grow(), holter.Run.load(path)
     windows = [FailureWindow(again, each, run) for each in (rise, end)]
