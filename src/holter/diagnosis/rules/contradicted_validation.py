@@ -1,4 +1,4 @@
-"""The script's last validation is far worse than the same weights on the same held-out rows."""
+"""The script's validation is far worse than a re-evaluation of the same weights."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -29,13 +29,13 @@ def contradicted_validation(
     min_errors: Annotated[float, "the same in standard errors of an accuracy"] = 5.0,
     sure_share: Annotated[float, "share of the gain that makes the finding likely"] = 0.5,
 ) -> Iterator[Verdict]:
-    """The script's last validation is far worse than the same weights on the same held-out rows.
+    """The script's validation is far worse than a re-evaluation of the same weights.
 
     ## What it does
     Evaluates the trained model in eval mode on held-out rows when the script has ended, and
     compares its accuracy, or R², with the last validation of the script. It reports if the script's
-    figure is far lower. The finding is likely if the script sees less than half of what the model
-    gains over the best constant prediction.
+    figure is far lower. The finding is likely if the script's figure shows less than half of the
+    gain over the best constant prediction.
 
     ## Why it matters
     The model has learned, and the validation does not show it: model selection, early stopping and
